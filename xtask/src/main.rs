@@ -1,1 +1,129 @@
-fn main() {}
+//! `cargo xtask`: reads the arguments and runs one command of the table in [`xtask::command`].
+
+use std::env;
+use std::process::{Command, ExitCode};
+
+use anyhow::{Result, anyhow, bail};
+
+use xtask::cargo::{
+    BIN_ENV, LONG_ENV, Profile, become_program, binary_path, build_binary, cargo, run,
+};
+use xtask::steps::{Step, run_all};
+use xtask::{command, generators, needs};
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    match dispatch(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("\n{error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn dispatch(arguments: &[String]) -> Result<()> {
+    let Some((name, rest)) = arguments.split_first() else {
+        bail!("{}", command::overview());
+    };
+    if ["--help", "-h", "help"].contains(&name.as_str()) {
+        println!("{}", command::overview());
+        return Ok(());
+    }
+    let Some(command) = command::find(name) else {
+        bail!(
+            "cargo xtask knows no command {name:?}\n\n{}",
+            command::overview()
+        );
+    };
+    if rest.first().is_some_and(|it| it == "--help" || it == "-h") {
+        println!("{}", command.page());
+        return Ok(());
+    }
+    let (own, passed) = command.split(rest).map_err(|refusal| anyhow!(refusal))?;
+    match command.name {
+        "dev" => dev(own.iter().any(|flag| flag == "--debug"), passed),
+        "test" => test(own.iter().any(|flag| flag == "--long")),
+        "lint" => lint(),
+        "bench" => bench(passed),
+        "codegen" => generators::write_all(),
+        other => bail!("cargo xtask {other} is in the table and does nothing; give it an arm"),
+    }
+}
+
+fn dev(debug: bool, passed: Vec<String>) -> Result<()> {
+    let profile = if debug {
+        Profile::Debug
+    } else {
+        Profile::Release
+    };
+    start(profile, &["dev", "--demo"], passed)
+}
+
+fn bench(passed: Vec<String>) -> Result<()> {
+    start(Profile::Release, &["bench"], passed)
+}
+
+fn start(profile: Profile, verbs: &[&str], passed: Vec<String>) -> Result<()> {
+    run(build_binary(profile))?;
+    let arguments: Vec<String> = verbs
+        .iter()
+        .map(|it| (*it).to_owned())
+        .chain(passed)
+        .collect();
+    become_program(&binary_path(profile), &arguments)
+}
+
+fn test(long: bool) -> Result<()> {
+    needs::provide()?;
+    let mut tests = cargo();
+    tests.args(["test", "--workspace", "--no-fail-fast"]);
+    tests.env(BIN_ENV, binary_path(Profile::Debug));
+    if long {
+        tests.env(LONG_ENV, "1");
+    }
+    let steps = vec![
+        Step::new("format", format_check()),
+        Step::new("clippy", clippy()),
+        Step::new("build", build_binary(Profile::Debug)),
+        Step::new("tests", tests),
+    ];
+    run_all(
+        if long {
+            "cargo xtask test --long"
+        } else {
+            "cargo xtask test"
+        },
+        steps,
+    )
+}
+
+fn lint() -> Result<()> {
+    let mut tidy = cargo();
+    tidy.args(["test", "--package", "xtask", "--test", "tidy"]);
+    let steps = vec![
+        Step::new("format", format_check()),
+        Step::new("clippy", clippy()),
+        Step::new("tidy", tidy),
+    ];
+    run_all("cargo xtask lint", steps)
+}
+
+fn format_check() -> Command {
+    let mut command = cargo();
+    command.args(["fmt", "--all", "--check"]);
+    command
+}
+
+fn clippy() -> Command {
+    let mut command = cargo();
+    command.args([
+        "clippy",
+        "--workspace",
+        "--all-targets",
+        "--",
+        "-D",
+        "warnings",
+    ]);
+    command
+}

@@ -1,0 +1,152 @@
+//! The commands of `cargo xtask`: one table that the parser, `--help` and the check of the docs all read.
+
+use std::fmt::Write;
+
+pub struct Command {
+    pub name: &'static str,
+    pub summary: &'static str,
+    /// What follows the name on the usage line.
+    pub usage: &'static str,
+    pub help: &'static str,
+    /// Flags that the command takes itself.
+    pub flags: &'static [&'static str],
+    /// Verbs of `drumtower` that receive every other argument.
+    pub passes_to: Option<&'static [&'static str]>,
+}
+
+pub const COMMANDS: &[Command] = &[
+    Command {
+        name: "dev",
+        summary: "build, start a server with a worker and demo jobs, say what to try next",
+        usage: "[--debug] [ARGUMENTS]...",
+        help: "Builds the release binary and becomes `drumtower dev --demo ARGUMENTS`.\n\
+               Stop it with Ctrl-C. `drumtower dev --help` lists the arguments.\n\n\
+               Options:\n  --debug  build without optimisation: starts sooner, runs slower\n\n\
+               Examples:\n  cargo xtask dev\n  cargo xtask dev --listen 127.0.0.1:7171",
+        flags: &["--debug"],
+        passes_to: Some(&["dev"]),
+    },
+    Command {
+        name: "test",
+        summary: "check the format, run clippy, build the binary, run every test",
+        usage: "[--long]",
+        help: "Runs, in this order, and stops at the first failure:\n  \
+               format, clippy with warnings denied, a build of `drumtower`, every test of the workspace.\n\
+               Tests that start real processes find the binary by DRUMTOWER_BIN.\n\
+               Programs the tests call (strace) are installed by apt-get when missing.\n\n\
+               Options:\n  --long  soak sizes: sets DRUMTOWER_LONG=1 for every test\n\n\
+               Examples:\n  cargo xtask test\n  cargo xtask test --long",
+        flags: &["--long"],
+        passes_to: None,
+    },
+    Command {
+        name: "lint",
+        summary: "check the format, run clippy and the tidy test",
+        usage: "",
+        help: "The quick part of `test`, for before a commit. The tidy test asks the debug build of `drumtower`,\n\
+               if there is one, whether the commands in the docs exist and the generated files are fresh.",
+        flags: &[],
+        passes_to: None,
+    },
+    Command {
+        name: "bench",
+        summary: "build the release binary and measure it",
+        usage: "[ARGUMENTS]...",
+        help: "Builds the release binary and becomes `drumtower bench ARGUMENTS`.\n\
+               `cargo xtask bench help` lists what can be measured.",
+        flags: &[],
+        passes_to: Some(&["bench"]),
+    },
+    Command {
+        name: "codegen",
+        summary: "rewrite the generated files that git keeps",
+        usage: "",
+        help: "Builds `drumtower`, asks it for each generated file and writes those that differ.\n\
+               The tidy test fails while a generated file is stale.",
+        flags: &[],
+        passes_to: None,
+    },
+];
+
+pub fn find(name: &str) -> Option<&'static Command> {
+    COMMANDS.iter().find(|command| command.name == name)
+}
+
+/// What `cargo xtask --help` prints.
+pub fn overview() -> String {
+    let mut text = String::from(
+        "The one door for people who build Drumtower.\n\nUsage: cargo xtask COMMAND\n\nCommands:\n",
+    );
+    for command in COMMANDS {
+        let _ = writeln!(text, "  {:<8} {}", command.name, command.summary);
+    }
+    text.push_str(
+        "\nStart with `cargo xtask dev`; run `cargo xtask test` before you send a change.\n",
+    );
+    text.push_str("`cargo xtask COMMAND --help` says more.");
+    text
+}
+
+impl Command {
+    /// What `cargo xtask NAME --help` prints.
+    pub fn page(&self) -> String {
+        let usage = format!("cargo xtask {} {}", self.name, self.usage);
+        format!(
+            "cargo xtask {}: {}\n\nUsage: {}\n\n{}",
+            self.name,
+            self.summary,
+            usage.trim_end(),
+            self.help
+        )
+    }
+
+    /// Parts the arguments into the command's own flags and what it passes on.
+    ///
+    /// A command that passes nothing on refuses what it does not know.
+    pub fn split(&self, arguments: &[String]) -> Result<(Vec<String>, Vec<String>), String> {
+        let (own, rest): (Vec<String>, Vec<String>) = arguments
+            .iter()
+            .cloned()
+            .partition(|argument| self.flags.contains(&argument.as_str()));
+        match rest.first() {
+            Some(stranger) if self.passes_to.is_none() => Err(format!(
+                "cargo xtask {} does not take {stranger:?}; see `cargo xtask {} --help`",
+                self.name, self.name
+            )),
+            _ => Ok((own, rest)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Vec<String> {
+        text.split_whitespace().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn flags_of_its_own_are_kept_and_the_rest_is_passed_on() {
+        let dev = find("dev").unwrap();
+        let (own, rest) = dev.split(&words("--listen 127.0.0.1:0 --debug")).unwrap();
+        assert_eq!(own, words("--debug"));
+        assert_eq!(rest, words("--listen 127.0.0.1:0"));
+    }
+
+    #[test]
+    fn an_unknown_argument_is_refused_by_name() {
+        let error = find("test").unwrap().split(&words("--log")).unwrap_err();
+        assert!(error.contains("\"--log\""), "{error}");
+    }
+
+    #[test]
+    fn help_names_every_command_and_every_flag() {
+        for command in COMMANDS {
+            assert!(overview().contains(command.name));
+            for flag in command.flags {
+                assert!(command.page().contains(flag), "{flag} is not explained");
+            }
+        }
+    }
+}
