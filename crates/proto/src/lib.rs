@@ -1,1 +1,14 @@
-//! Placeholder.
+//! The wire protocol between servers and workers, generated from `proto/`.
+
+pub mod worker {
+    //! One stream between a worker and a server.
+
+    #[allow(clippy::all)]
+    pub mod v1 {
+        tonic::include_proto!("drumtower.worker.v1");
+    }
+}
+
+/// The protocol versions that this build speaks. A hello carries a range; the highest common one is used.
+pub const PROTOCOL_MIN: u32 = 1;
+pub const PROTOCOL_MAX: u32 = 1;

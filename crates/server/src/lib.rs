@@ -1,1 +1,3 @@
-//! Placeholder.
+//! The Drumtower server.
+
+pub mod driver;

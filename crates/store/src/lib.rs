@@ -1,1 +1,14 @@
-//! Placeholder.
+//! Where Drumtower keeps its state.
+//!
+//! Two traits, because two kinds of callers exist: [`Store`] belongs to one writer and applies change sets under the
+//! session's fence; [`Read`] is shared by everything that only looks. Each is a list of domain verbs, so that another
+//! database means another implementation and nothing else. [`memory`] is the reference model; [`sqlite`] is the embedded
+//! default. [`conformance`] is the suite that every implementation passes.
+
+mod error;
+mod read;
+mod write;
+
+pub use error::Error;
+pub use read::{JobFilter, JobPage, ParkedKey, PrunedRow, Read, Rollup, RunFilter, RunPage};
+pub use write::{Commit, Store};

@@ -1,0 +1,99 @@
+//! A change set: everything the engine decided since the last commit, ready to become durable in one transaction.
+//!
+//! Values are absolute and each row appears at most once, in its last form, so that sending the same set twice can do no
+//! harm. The store applies a set whole or not at all, and only if the session row still stands at `seq - 1` and is not
+//! revoked. Each variant says which row it expects to find; anything else is a broken invariant, never papered over.
+
+use std::collections::BTreeMap;
+
+use crate::model::{
+    Counters, IdempotencyEntry, IdempotencyHash, JobId, JobRow, JobVersion, NamespaceName, Run, RunId, ScheduleRow,
+    SegmentId, SegmentRow, SessionId, TokenId, TokenRow, Unfired, WallMs,
+};
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ChangeSet {
+    pub session: SessionId,
+    /// This commit's number: one more than the session row must hold.
+    pub seq: u64,
+    /// How far the session's end moves from the database's clock.
+    pub extend_ms: i64,
+    /// Sessions to revoke: the first half of a take-over. Their segments follow in `segments`.
+    pub revoke: Vec<SessionId>,
+    /// Segment rows in full: owner, epoch, mark. They exist from the first migration on.
+    pub segments: BTreeMap<SegmentId, SegmentRow>,
+    pub jobs: BTreeMap<JobId, JobChange>,
+    /// Always inserts: versions are immutable.
+    pub versions: BTreeMap<(JobId, u32), JobVersion>,
+    pub schedules: BTreeMap<JobId, ScheduleChange>,
+    pub runs: BTreeMap<RunId, RunChange>,
+    /// Inserted or, when the key is known, replaced by a longer range.
+    pub unfired: BTreeMap<(JobId, WallMs), Unfired>,
+    pub counters: BTreeMap<(SegmentId, NamespaceName), Counters>,
+    /// Always inserts.
+    pub keys: BTreeMap<IdempotencyHash, IdempotencyEntry>,
+    /// Inserted or replaced.
+    pub tokens: BTreeMap<TokenId, TokenRow>,
+    pub prune: Option<Prune>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum JobChange {
+    Insert(JobRow),
+    Update(JobRow),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct ScheduleChange {
+    /// The cursor that must stand in the row; `None` inserts it.
+    pub expected: Option<WallMs>,
+    pub row: ScheduleRow,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum RunChange {
+    /// A new run that has not ended.
+    Insert(Run),
+    /// A run that is in the active table and stays there.
+    Update(Run),
+    /// A run that leaves the active table for the history.
+    Finish(Run),
+    /// A run that was made and ended within one change set.
+    InsertFinished(Run),
+}
+
+impl RunChange {
+    pub fn run(&self) -> &Run {
+        match self {
+            Self::Insert(run) | Self::Update(run) | Self::Finish(run) | Self::InsertFinished(run) => run,
+        }
+    }
+}
+
+/// One small step of retention. The store takes the oldest rows of each class first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Prune {
+    pub now: WallMs,
+    /// How many finished runs may go in this step.
+    pub limit: usize,
+}
+
+impl ChangeSet {
+    /// How many rows the set writes; bounded by [`Limits::COMMIT_CHANGES`](crate::model::Limits::COMMIT_CHANGES).
+    pub fn len(&self) -> usize {
+        self.segments.len()
+            + self.jobs.len()
+            + self.versions.len()
+            + self.schedules.len()
+            + self.runs.len()
+            + self.unfired.len()
+            + self.counters.len()
+            + self.keys.len()
+            + self.tokens.len()
+    }
+
+    /// Whether it does nothing but move the session on.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0 && self.revoke.is_empty() && self.prune.is_none()
+    }
+}

@@ -1,0 +1,85 @@
+//! What comes out of a step and is performed only after the commit that made it true.
+
+use crate::model::{JobRecord, NamespaceName, Run, RunId, SpecError, Task, TokenRow, WallMs};
+
+use super::{AttemptRef, JobRef, StreamId, Ticket};
+
+#[derive(Clone, Debug)]
+pub enum Effect {
+    Reply { ticket: Ticket, reply: Result<Reply, Refusal> },
+    Send { stream: StreamId, message: ToWorker },
+    /// The server ends the stream.
+    Close { stream: StreamId, reason: &'static str, again: bool },
+    /// A run changed in a way that someone may be waiting for.
+    RunChanged { run: RunId },
+    /// The table of tokens changed.
+    TokensChanged,
+}
+
+#[derive(Clone, Debug)]
+pub enum Reply {
+    /// `created` tells a new job from a changed or unchanged one.
+    Job { record: Box<JobRecord>, created: bool },
+    Deleted,
+    Triggered(Vec<Result<Triggered, Refusal>>),
+    /// The run as it stands; a run that had already ended is returned as it ended.
+    Run(Box<Run>),
+    Token(Box<TokenRow>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Triggered {
+    pub run: RunId,
+    /// The key was known: this is the run of the first request.
+    pub repeated: bool,
+}
+
+/// Why a command was not carried out. Nothing was changed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    #[error("there is no job `{}` in namespace `{}`", .0.name, .0.namespace)]
+    NoSuchJob(JobRef),
+    #[error("there is no run {0}")]
+    NoSuchRun(RunId),
+    #[error("there is no token {0}")]
+    NoSuchToken(crate::model::TokenId),
+    #[error("{0}")]
+    Invalid(SpecError),
+    #[error("the job stands at revision {current}, not {given}: read it again and repeat the edit")]
+    Stale { given: u64, current: u64 },
+    #[error("there is already a job `{}` in namespace `{}`", .0.name, .0.namespace)]
+    AlreadyThere(JobRef),
+    #[error("idempotency key `{0}` was used for another request within 24 hours: use a new key")]
+    KeyReused(String),
+    #[error("there is already a token named `{0}`: choose another name")]
+    TokenNameTaken(String),
+}
+
+/// Messages to a worker, in the engine's own words.
+#[derive(Clone, Debug)]
+pub enum ToWorker {
+    Welcome { lease_ms: u64, heartbeat_ms: u64 },
+    /// The lease of everything held runs from when heartbeat `beat` was sent.
+    Renew { beat: u64 },
+    Assign(Box<Assign>),
+    Cancel { attempt: AttemptRef, reason: &'static str },
+    FinishAck { attempt: AttemptRef },
+    RecallAnswer { id: u64, consumed: u64 },
+}
+
+#[derive(Clone, Debug)]
+pub struct Assign {
+    pub position: u64,
+    pub attempt: AttemptRef,
+    pub beat: u64,
+    pub namespace: NamespaceName,
+    pub job: crate::model::JobName,
+    pub job_version: u32,
+    pub task: Task,
+    pub params: Option<crate::model::JsonText>,
+    pub idempotency_key: String,
+    pub nominal: Option<WallMs>,
+    pub due: WallMs,
+    pub timeout_ms: u64,
+    pub weight: u32,
+}

@@ -1,0 +1,193 @@
+//! What goes into a step: commands from the edge, events from workers, rows that were asked for, the passing of time.
+
+use std::collections::BTreeMap;
+
+use crate::model::{
+    Actor, AttemptOutcome, Fence, IdempotencyEntry, IdempotencyHash, JobId, JobName, JobRecord, JobSpec, JsonText,
+    LogLocator, NamespaceName, ProcessId, Run, RunId, TokenId, TokenRow, WallMs, WorkerName,
+};
+
+/// Names a caller that waits for a reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Ticket(pub u64);
+
+/// Names a worker's stream on this server; never reused while the server lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct StreamId(pub u64);
+
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// Time has passed.
+    Tick,
+    Command { ticket: Ticket, actor: Actor, command: Command },
+    Worker { stream: StreamId, event: WorkerEvent },
+    Loaded(Loaded),
+}
+
+#[derive(Clone, Debug)]
+pub enum Command {
+    PutJob { spec: JobSpec, condition: Condition },
+    PauseJob { job: JobRef, condition: Condition },
+    ResumeJob { job: JobRef, condition: Condition },
+    DeleteJob { job: JobRef, condition: Condition },
+    TriggerRuns { triggers: Vec<Trigger> },
+    /// `scope` is the one namespace the caller may act in; `None` means all.
+    CancelRun { run: RunId, scope: Option<NamespaceName> },
+    CreateToken { token: NewToken },
+    RevokeToken { id: TokenId },
+}
+
+/// The caller's condition on the row it edits, from `If-Match` and `If-None-Match`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Condition {
+    #[default]
+    Any,
+    /// Only if the row stands at this revision.
+    Revision(u64),
+    /// Only if there is no such row.
+    Absent,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct JobRef {
+    pub namespace: NamespaceName,
+    pub name: JobName,
+}
+
+#[derive(Clone, Debug)]
+pub struct Trigger {
+    pub job: JobRef,
+    /// Instead of the job's own.
+    pub params: Option<JsonText>,
+    pub idempotency_key: Option<String>,
+}
+
+/// A token to be kept: the edge drew the secret and hashed it.
+#[derive(Clone, Debug)]
+pub struct NewToken {
+    pub name: String,
+    pub role: crate::model::Role,
+    pub namespace: Option<NamespaceName>,
+    pub hash: [u8; 32],
+}
+
+/// One attempt of one run, as a worker names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct AttemptRef {
+    pub run: RunId,
+    pub attempt: u32,
+    pub fence: Fence,
+}
+
+#[derive(Clone, Debug)]
+pub enum WorkerEvent {
+    Connected(Hello),
+    Heartbeat(Heartbeat),
+    Granted { total: u64 },
+    Recalled { id: u64 },
+    Started { attempt: AttemptRef, at: WallMs },
+    Finished(Finished),
+    Refused { attempt: AttemptRef, reason: String },
+    /// It leaves for good and holds nothing.
+    Goodbye,
+    /// The stream broke.
+    Disconnected,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Hello {
+    pub worker: WorkerName,
+    pub process: ProcessId,
+    /// The worker's own number of the stream.
+    pub stream_number: u64,
+    /// The namespace its token is bound to; `None` means all.
+    pub namespace: Option<NamespaceName>,
+    pub host: String,
+    pub version: String,
+    pub labels: BTreeMap<String, String>,
+    pub exec: bool,
+    pub handlers: Vec<String>,
+    pub capacity: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Heartbeat {
+    pub number: u64,
+    pub acked_position: u64,
+    pub held: Vec<AttemptRef>,
+    pub load: Load,
+    /// The worker's wall clock when it was sent.
+    pub wall: WallMs,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Load {
+    pub cpu_permille: u32,
+    pub memory_used_bytes: u64,
+    pub memory_total_bytes: u64,
+    pub disk_used_bytes: u64,
+    pub disk_total_bytes: u64,
+    pub network_received_bytes_per_s: u64,
+    pub network_sent_bytes_per_s: u64,
+    pub running_weight: u32,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Finished {
+    pub attempt: AttemptRef,
+    pub outcome: AttemptOutcome,
+    pub started: WallMs,
+    pub duration_ms: u64,
+    pub exit_code: Option<i32>,
+    pub signal: Option<i32>,
+    pub cpu_ms: u64,
+    pub peak_memory_bytes: u64,
+    pub result: Option<JsonText>,
+    pub error: Option<String>,
+    pub log: Option<LogLocator>,
+}
+
+/// What the engine asks the store for. Answered by the [`Loaded`] of the same name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LoadKey {
+    /// A job by name; deleted ones do not answer.
+    JobNamed(JobRef),
+    Job(JobId),
+    /// A run that is not held in memory.
+    Run(RunId),
+    Idempotency(IdempotencyHash),
+    Token(TokenId),
+    /// Jobs due before a time, after a place in the order (next_due, id).
+    Due { before: WallMs, after: Option<(WallMs, JobId)> },
+    /// Runs parked under a key.
+    Parked { key: String, after: Option<RunId> },
+}
+
+/// A request to read; `tag` is the last commit that had been acknowledged when it was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoadRequest {
+    pub id: u64,
+    pub tag: u64,
+    pub keys: Vec<LoadKey>,
+}
+
+/// How many rows one load of a listing brings at most.
+pub const LOAD_ROWS: usize = 2_000;
+
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    pub id: u64,
+    pub rows: Vec<LoadedRow>,
+}
+
+#[derive(Clone, Debug)]
+pub enum LoadedRow {
+    JobNamed(JobRef, Option<JobRecord>),
+    Job(JobId, Option<JobRecord>),
+    Run(RunId, Option<Run>),
+    Idempotency(IdempotencyHash, Option<IdempotencyEntry>),
+    Token(TokenId, Option<TokenRow>),
+    /// In order; fewer than [`LOAD_ROWS`] means there are no more.
+    Due { before: WallMs, jobs: Vec<JobRecord> },
+    Parked { key: String, runs: Vec<Run> },
+}

@@ -1,0 +1,376 @@
+//! What a job is: its manifest as people write it, and the rows that keep it.
+//!
+//! Definition and schedule are separate rows. People edit the first (versioned, with an ETag); firing moves the second.
+//! A run pins the version it was made from, so an edit never changes what is already under way.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::schedule::{self, ScheduleEntry};
+
+use super::{Actor, JobId, JobName, JsonText, Limits, NamespaceName, SegmentId, WallMs};
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{field}: {message}")]
+pub struct SpecError {
+    /// The key as a user would write its path, such as `task.exec.argv`.
+    pub field: String,
+    pub message: String,
+}
+
+impl SpecError {
+    pub fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { field: field.into(), message: message.into() }
+    }
+}
+
+/// A job as written in a manifest.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(title = "Drumtower job manifest")]
+pub struct JobSpec {
+    /// What this document describes: `Job`.
+    pub kind: Kind,
+    /// The job's name, unique in its namespace; it cannot be changed later.
+    #[schemars(with = "String", regex(pattern = r"^[a-z0-9._-]{1,128}$"))]
+    pub name: JobName,
+    /// The tenant the job belongs to.
+    #[serde(default)]
+    #[schemars(with = "String", regex(pattern = r"^[a-z0-9._-]{1,128}$"))]
+    pub namespace: NamespaceName,
+    /// Free key-value pairs to find jobs by, as in `drumtower job list --label team=billing`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// What the job is for, shown wherever the job is shown.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub description: String,
+    /// When the job fires by itself: the union of these entries. Without any it runs only when triggered.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub schedule: Vec<ScheduleEntry>,
+    /// What happens when the job is due while a scheduled run of it has not ended.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub overlap: Overlap,
+    /// What to run.
+    pub task: Task,
+    /// Parameters handed to every run; a trigger may bring its own instead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<serde_json::Value>")]
+    pub params: Option<JsonText>,
+    /// How much of a worker's capacity one run takes.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    #[schemars(range(min = 1, max = 10000))]
+    pub weight: u32,
+    /// How a worker is chosen among those with room.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub placement: Placement,
+    /// How long an attempt may run before it is killed, such as `30s` or `1h30m`; an hour unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<String>,
+    /// How long finished runs are kept, counted from their creation.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub retention: Retention,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Kind {
+    Job,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Overlap {
+    /// The due time makes no run and is recorded with this reason.
+    #[default]
+    Skip,
+    /// Every due time makes a run.
+    Allow,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Placement {
+    /// In turn over the workers that have room.
+    #[default]
+    RoundRobin,
+    /// The less loaded of two workers that have room.
+    LeastLoaded,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub enum Retention {
+    #[serde(rename = "1d")]
+    Day,
+    #[default]
+    #[serde(rename = "7d")]
+    Week,
+    #[serde(rename = "30d")]
+    Month,
+    #[serde(rename = "keep")]
+    Keep,
+}
+
+impl Retention {
+    pub const ALL: [Self; 4] = [Self::Day, Self::Week, Self::Month, Self::Keep];
+
+    /// The age at which a finished run may go; `None` keeps it for ever.
+    pub fn age_ms(self) -> Option<i64> {
+        const DAY_MS: i64 = 86_400_000;
+        match self {
+            Self::Day => Some(DAY_MS),
+            Self::Week => Some(7 * DAY_MS),
+            Self::Month => Some(30 * DAY_MS),
+            Self::Keep => None,
+        }
+    }
+}
+
+/// What a run does. Exactly one of the keys is given.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Task {
+    /// A program with its arguments, run on a worker without a shell.
+    Exec(Exec),
+    /// A function registered by a worker that was built with an SDK.
+    Handler(Handler),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Exec {
+    /// The program and its arguments, as they are: nothing is expanded.
+    #[schemars(length(min = 1))]
+    pub argv: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Handler {
+    /// The name under which workers registered the function.
+    pub name: String,
+}
+
+/// What a worker must offer to be given a run. Runs with the same requirement wait in one line.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Requirement {
+    pub namespace: NamespaceName,
+    pub need: TaskNeed,
+    pub weight: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum TaskNeed {
+    Exec,
+    Handler(String),
+}
+
+impl Requirement {
+    /// The key under which blocked runs are parked in the store.
+    pub fn park_key(&self) -> String {
+        match &self.need {
+            TaskNeed::Exec => format!("{}/exec/{}", self.namespace, self.weight),
+            TaskNeed::Handler(name) => format!("{}/handler:{name}/{}", self.namespace, self.weight),
+        }
+    }
+}
+
+impl JobSpec {
+    pub const DEFAULT_TIMEOUT_MS: u64 = 3_600_000;
+
+    /// Checks everything that types alone do not. The first fault is reported.
+    pub fn check(&self) -> Result<(), SpecError> {
+        self.check_labels()?;
+        if self.description.chars().count() > Limits::DESCRIPTION_CHARS {
+            return Err(SpecError::new("description", format!("may have {} characters: shorten it", Limits::DESCRIPTION_CHARS)));
+        }
+        self.check_task()?;
+        if self.weight == 0 || self.weight > Limits::WEIGHT {
+            return Err(SpecError::new("weight", format!("`{}` is not between 1 and {}", self.weight, Limits::WEIGHT)));
+        }
+        check_params("params", self.params.as_ref())?;
+        self.parsed_timeout()?;
+        self.parsed_schedule().map(|_| ())
+    }
+
+    pub fn requirement(&self) -> Requirement {
+        let need = match &self.task {
+            Task::Exec(_) => TaskNeed::Exec,
+            Task::Handler(handler) => TaskNeed::Handler(handler.name.clone()),
+        };
+        Requirement { namespace: self.namespace.clone(), need, weight: self.weight }
+    }
+
+    /// The run timeout in milliseconds.
+    pub fn parsed_timeout(&self) -> Result<u64, SpecError> {
+        let Some(text) = &self.timeout else { return Ok(Self::DEFAULT_TIMEOUT_MS) };
+        match schedule::parse_duration(text) {
+            Ok(0) => Err(SpecError::new("timeout", "must be longer than 0: give it a duration such as `30s` or leave it out")),
+            Ok(ms) => Ok(ms),
+            Err(error) => Err(SpecError::new("timeout", error.to_string())),
+        }
+    }
+
+    /// The compiled schedule; `None` when the job fires only by trigger.
+    pub fn parsed_schedule(&self) -> Result<Option<schedule::Schedule>, SpecError> {
+        if self.schedule.is_empty() {
+            return Ok(None);
+        }
+        if self.schedule.len() > Limits::SCHEDULE_ENTRIES {
+            let message = format!("may have {} entries, has {}", Limits::SCHEDULE_ENTRIES, self.schedule.len());
+            return Err(SpecError::new("schedule", message));
+        }
+        schedule::Schedule::parse(&self.schedule).map(Some).map_err(|error| SpecError::new("schedule", error.to_string()))
+    }
+
+    fn check_labels(&self) -> Result<(), SpecError> {
+        if self.labels.len() > Limits::LABELS {
+            return Err(SpecError::new("labels", format!("may have {} entries, has {}", Limits::LABELS, self.labels.len())));
+        }
+        for (key, value) in &self.labels {
+            let fits = |text: &str| text.chars().count() <= Limits::LABEL_CHARS && !text.chars().any(char::is_control);
+            if key.is_empty() || key.contains(['=', ',']) || !fits(key) || !fits(value) {
+                let message = format!(
+                    "a label has a key without `=` and `,` and a value, each up to {} printable characters",
+                    Limits::LABEL_CHARS
+                );
+                return Err(SpecError::new(format!("labels.{key}"), message));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_task(&self) -> Result<(), SpecError> {
+        match &self.task {
+            Task::Exec(exec) => {
+                let field = "task.exec.argv";
+                let bytes: usize = exec.argv.iter().map(|argument| argument.len() + 1).sum();
+                if exec.argv.first().is_none_or(String::is_empty) {
+                    Err(SpecError::new(field, "is empty: give the program and its arguments, such as [\"echo\", \"hello\"]"))
+                } else if exec.argv.iter().any(|argument| argument.contains('\0')) {
+                    Err(SpecError::new(field, "holds a zero byte, which no program can receive: remove it"))
+                } else if exec.argv.len() > Limits::ARGV_ITEMS || bytes > Limits::ARGV_BYTES {
+                    let message = format!("may have {} items and {} bytes", Limits::ARGV_ITEMS, Limits::ARGV_BYTES);
+                    Err(SpecError::new(field, message))
+                } else {
+                    Ok(())
+                }
+            }
+            Task::Handler(handler) => {
+                let fits = !handler.name.is_empty() && handler.name.chars().count() <= Limits::NAME_CHARS;
+                if fits && !handler.name.chars().any(|c| c.is_control() || c.is_whitespace()) {
+                    Ok(())
+                } else {
+                    Err(SpecError::new("task.handler.name", "must be 1 to 128 printable characters without spaces"))
+                }
+            }
+        }
+    }
+}
+
+/// The bound on parameters, wherever they come from.
+pub(crate) fn check_params(field: &str, params: Option<&JsonText>) -> Result<(), SpecError> {
+    match params {
+        Some(params) if params.as_str().len() > Limits::PARAMS_BYTES => {
+            let message = format!("may have {} bytes, has {}", Limits::PARAMS_BYTES, params.as_str().len());
+            Err(SpecError::new(field, message))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn is_one(value: &u32) -> bool {
+    *value == 1
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// A job's row: what changes when people act on it. Deleted jobs stay as a row, so that their runs keep a name.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct JobRow {
+    pub id: JobId,
+    pub namespace: NamespaceName,
+    pub name: JobName,
+    pub segment: SegmentId,
+    /// The current version of the definition, from 1.
+    pub version: u32,
+    /// Raised by every edit, pause, resume and deletion: the ETag.
+    pub revision: u64,
+    pub paused: Option<Pause>,
+    pub deleted: bool,
+    pub created: WallMs,
+    pub updated: WallMs,
+    pub actor: Actor,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pause {
+    pub at: WallMs,
+    pub actor: Actor,
+}
+
+/// One immutable version of a job's definition.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct JobVersion {
+    pub job: JobId,
+    pub version: u32,
+    pub spec: JobSpec,
+    pub created: WallMs,
+    pub actor: Actor,
+}
+
+/// The narrow row that firing moves.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScheduleRow {
+    pub job: JobId,
+    /// Every nominal time up to here has its fate.
+    pub fired_through: WallMs,
+    /// The next nominal time; `None` while paused, deleted, without schedule or past its last time.
+    pub next_nominal: Option<WallMs>,
+    /// When that is due: what the read-ahead index is on.
+    pub next_due: Option<WallMs>,
+    /// How many runs the schedule has made.
+    pub fires: u64,
+}
+
+/// A job with everything the engine needs of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JobRecord {
+    pub row: JobRow,
+    pub version: JobVersion,
+    pub schedule: ScheduleRow,
+    /// Scheduled runs that have not ended.
+    pub live_scheduled: u32,
+    /// The newest range of unfired times, which the next one may extend.
+    pub last_unfired: Option<Unfired>,
+}
+
+/// A range of nominal times that made no run, with one reason. Keyed by job and first time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unfired {
+    pub job: JobId,
+    pub first: WallMs,
+    pub last: WallMs,
+    pub version: u32,
+    /// How many nominal times the range holds.
+    pub count: u64,
+    pub reason: UnfiredReason,
+    pub server: Actor,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum UnfiredReason {
+    /// A scheduled run of the job had not ended.
+    Overlap,
+    /// Missed while nothing could fire it, and not the newest or too old.
+    Misfire,
+    /// The job was paused.
+    Paused,
+}

@@ -1,0 +1,30 @@
+//! The bounds of everything that comes from outside. Over a bound there is a clear error, never memory.
+
+/// Fixed bounds, each named where it is enforced and documented for users.
+pub struct Limits;
+
+impl Limits {
+    pub const NAME_CHARS: usize = 128;
+    pub const PARAMS_BYTES: usize = 64 * 1024;
+    pub const RESULT_BYTES: usize = 64 * 1024;
+    pub const ERROR_BYTES: usize = 8 * 1024;
+    /// Payloads beyond this live in a side table, so that rows stay narrow.
+    pub const INLINE_PAYLOAD_BYTES: usize = 1024;
+    pub const FRAME_BYTES: usize = 1024 * 1024;
+    pub const COMMIT_CHANGES: usize = 4096;
+    pub const COMMIT_BYTES: usize = 8 * 1024 * 1024;
+    pub const LOG_LINE_BYTES: usize = 64 * 1024;
+    pub const LOG_ATTEMPT_BYTES: u64 = 10 * 1024 * 1024;
+    pub const PAGE_ROWS: usize = 1000;
+    pub const BATCH_RUNS: usize = 1000;
+    pub const ARGV_ITEMS: usize = 1024;
+    pub const ARGV_BYTES: usize = 128 * 1024;
+    pub const LABELS: usize = 64;
+    pub const LABEL_CHARS: usize = 256;
+    pub const DESCRIPTION_CHARS: usize = 4096;
+    pub const SCHEDULE_ENTRIES: usize = 64;
+    pub const WEIGHT: u32 = 10_000;
+    pub const IDEMPOTENCY_KEY_CHARS: usize = 256;
+    /// Ready runs held in memory for one requirement; the rest wait parked in the store.
+    pub const READY_WINDOW: usize = 20_000;
+}

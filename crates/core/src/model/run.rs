@@ -1,0 +1,213 @@
+//! The life of a run.
+//!
+//! ```text
+//! PENDING ──assigned──► SCHEDULED ──started──► RUNNING ──► COMPLETED | FAILED | CANCELLED
+//!    ▲  │                  │    │                 │
+//!    │  └─cancel► CANCELLED│    └─finished────────┘ (a start that was never seen apart from its end)
+//!    └──────undelivered────┘
+//! ```
+//!
+//! A terminal state absorbs: the first valid writer wins. Each transition is kept with its time and reason. Attempts are
+//! numbered from 1 and each carries a fence greater than every one before it.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Actor, Fence, JobId, JsonText, NamespaceName, ProcessId, Retention, RunId, WallMs, WorkerName};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum RunState {
+    Pending,
+    Scheduled,
+    Running,
+    Completed,
+    Failed,
+    Cancelled,
+}
+
+impl RunState {
+    pub const ALL: [Self; 6] =
+        [Self::Pending, Self::Scheduled, Self::Running, Self::Completed, Self::Failed, Self::Cancelled];
+
+    pub fn is_terminal(self) -> bool {
+        matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
+    }
+
+    /// The table of allowed transitions.
+    pub fn may_become(self, next: Self) -> bool {
+        use RunState::{Cancelled, Completed, Failed, Pending, Running, Scheduled};
+        match self {
+            Pending => matches!(next, Scheduled | Failed | Cancelled),
+            Scheduled => matches!(next, Running | Completed | Failed | Cancelled | Pending),
+            Running => matches!(next, Completed | Failed | Cancelled | Pending),
+            Completed | Failed | Cancelled => false,
+        }
+    }
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "PENDING",
+            Self::Scheduled => "SCHEDULED",
+            Self::Running => "RUNNING",
+            Self::Completed => "COMPLETED",
+            Self::Failed => "FAILED",
+            Self::Cancelled => "CANCELLED",
+        }
+    }
+}
+
+/// What made a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Origin {
+    /// The job's own schedule.
+    Schedule,
+    /// A call of the API, the CLI or an SDK.
+    Api,
+}
+
+/// Why a run changed state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    Created,
+    Assigned,
+    Started,
+    Succeeded,
+    /// The task ended on its own and said, or showed by its exit, that it failed.
+    TaskFailed,
+    TimedOut,
+    /// The worker did not renew its lease, or no longer knew the attempt.
+    WorkerLost,
+    /// The assignment never reached the worker, or it refused it before starting.
+    Undelivered,
+    Cancelled,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Transition {
+    pub to: RunState,
+    pub at: WallMs,
+    pub reason: Reason,
+    /// The attempt it concerns; 0 when none.
+    pub attempt: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attempt {
+    /// From 1, in order.
+    pub number: u32,
+    pub fence: Fence,
+    pub worker: WorkerName,
+    pub process: ProcessId,
+    pub assigned: WallMs,
+    /// When the worker started it, by the worker's clock.
+    pub started: Option<WallMs>,
+    pub end: Option<AttemptEnd>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AttemptEnd {
+    pub outcome: AttemptOutcome,
+    /// When the server learned of it.
+    pub at: WallMs,
+    pub duration_ms: u64,
+    pub exit_code: Option<i32>,
+    pub signal: Option<i32>,
+    pub cpu_ms: u64,
+    pub peak_memory_bytes: u64,
+    /// What went wrong, in words; bounded by [`Limits::ERROR_BYTES`](super::Limits::ERROR_BYTES).
+    pub error: Option<String>,
+    pub log: Option<LogLocator>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AttemptOutcome {
+    Succeeded,
+    Failed,
+    TimedOut,
+    Cancelled,
+    /// The worker is gone, or stopped the attempt because it could not renew its lease.
+    Lost,
+    /// It never started.
+    Undelivered,
+}
+
+/// Where an attempt's output ends in the append-only log files; records chain backwards from there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogLocator {
+    /// The file that holds the last record.
+    pub file: u32,
+    /// Its offset in that file.
+    pub offset: u64,
+    /// Bytes of output kept.
+    pub bytes: u64,
+    /// Whether output beyond the bound was dropped.
+    pub truncated: bool,
+}
+
+/// A request to cancel, durable when acknowledged.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CancelRequest {
+    pub at: WallMs,
+    pub actor: Actor,
+}
+
+/// One execution of a job.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    pub id: RunId,
+    pub namespace: NamespaceName,
+    pub job: JobId,
+    pub job_version: u32,
+    pub state: RunState,
+    pub origin: Origin,
+    /// Who asked for it: a token's name, or the schedule.
+    pub actor: Actor,
+    /// The nominal time of the occurrence; `None` when triggered.
+    pub nominal: Option<WallMs>,
+    /// When it should start.
+    pub due: WallMs,
+    pub created: WallMs,
+    pub retention: Retention,
+    /// Its own parameters; `None` means those of the pinned job version.
+    pub params: Option<JsonText>,
+    /// The caller's key, handed to user code; `None` means the run id serves.
+    pub idempotency_key: Option<String>,
+    pub parent_run: Option<RunId>,
+    pub root_run: Option<RunId>,
+    pub rerun_of: Option<RunId>,
+    pub shard: Option<(u32, u32)>,
+    /// The key it waits under in the store while it is not held in memory.
+    pub parked: Option<String>,
+    pub cancel: Option<CancelRequest>,
+    pub attempts: Vec<Attempt>,
+    pub transitions: Vec<Transition>,
+    pub result: Option<JsonText>,
+    /// The cause of FAILED or CANCELLED, in words.
+    pub error: Option<String>,
+}
+
+impl Run {
+    /// Moves to `next` and records why. The caller has checked that the table allows it.
+    pub fn transition(&mut self, next: RunState, at: WallMs, reason: Reason) {
+        assert!(self.state.may_become(next), "{}: {} may not become {}", self.id, self.state.as_str(), next.as_str());
+        let attempt = self.attempts.last().map_or(0, |attempt| attempt.number);
+        self.state = next;
+        self.transitions.push(Transition { to: next, at, reason, attempt });
+    }
+
+    pub fn current_attempt(&self) -> Option<&Attempt> {
+        self.attempts.last().filter(|attempt| attempt.end.is_none())
+    }
+
+    pub fn finished(&self) -> Option<WallMs> {
+        if self.state.is_terminal() { self.transitions.last().map(|transition| transition.at) } else { None }
+    }
+
+    /// The key that user code can use to recognise a repetition.
+    pub fn key_for_task(&self) -> String {
+        self.idempotency_key.clone().unwrap_or_else(|| self.id.to_string())
+    }
+}

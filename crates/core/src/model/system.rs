@@ -1,0 +1,124 @@
+//! Rows that keep the system itself: meta, sessions, segments, counters, idempotency keys, tokens.
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::{Actor, Epoch, NamespaceName, RunId, SegmentId, SessionId, TokenId, WallMs};
+
+/// The one row that says what this store is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Meta {
+    /// Drawn when the store was made.
+    pub cluster: String,
+    pub schema_version: u32,
+    /// The oldest schema version whose servers may still write here.
+    pub oldest_server: u32,
+    pub segment_count: u16,
+    /// The time-zone data that schedules were computed with.
+    pub tz_version: String,
+    pub created: WallMs,
+}
+
+/// One life of one engine loop.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionRow {
+    pub id: SessionId,
+    pub server: Actor,
+    /// The number of the last commit.
+    pub seq: u64,
+    /// By the database's clock; says only when the session may be revoked.
+    pub expires: WallMs,
+    /// Once set, never cleared.
+    pub revoked: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SegmentRow {
+    pub id: SegmentId,
+    pub owner: SessionId,
+    pub epoch: Epoch,
+    /// No id of this segment above the mark was ever stored or shown.
+    pub id_mark: u64,
+}
+
+/// Conservation: created = completed + failed + cancelled + live, in every snapshot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counters {
+    pub created: u64,
+    pub completed: u64,
+    pub failed: u64,
+    pub cancelled: u64,
+}
+
+impl Counters {
+    pub fn live(self) -> u64 {
+        self.created.saturating_sub(self.completed + self.failed + self.cancelled)
+    }
+}
+
+/// (namespace, job, key) in sixteen bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct IdempotencyHash(pub [u8; 16]);
+
+impl IdempotencyHash {
+    pub fn of(namespace: &str, job: &str, key: &str) -> Self {
+        Self::digest(&[namespace, job, key])
+    }
+
+    /// What the request asked for, to tell a repetition from another request under the same key.
+    pub fn fingerprint(parts: &[&str]) -> Self {
+        Self::digest(parts)
+    }
+
+    fn digest(parts: &[&str]) -> Self {
+        let mut hasher = Sha256::new();
+        for part in parts {
+            hasher.update((part.len() as u64).to_le_bytes());
+            hasher.update(part.as_bytes());
+        }
+        let mut short = [0; 16];
+        short.copy_from_slice(&hasher.finalize()[..16]);
+        Self(short)
+    }
+}
+
+/// The answer that a repeated request gets again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IdempotencyEntry {
+    pub hash: IdempotencyHash,
+    pub fingerprint: IdempotencyHash,
+    pub run: RunId,
+    pub created: WallMs,
+}
+
+impl IdempotencyEntry {
+    pub const KEPT_MS: i64 = 24 * 3_600_000;
+
+    /// Entries are kept in hourly buckets that are dropped whole.
+    pub fn hour(&self) -> i64 {
+        self.created.0.div_euclid(3_600_000)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    Admin,
+    Operator,
+    Viewer,
+    Worker,
+}
+
+/// A token as it is kept: never its secret, only the secret's SHA-256.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TokenRow {
+    pub id: TokenId,
+    pub name: String,
+    pub role: Role,
+    /// The one namespace it is good for; `None` means all.
+    pub namespace: Option<NamespaceName>,
+    pub hash: [u8; 32],
+    pub created: WallMs,
+    pub actor: Actor,
+    pub revoked: bool,
+}

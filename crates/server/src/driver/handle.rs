@@ -1,0 +1,177 @@
+//! What the rest of the server holds of the driver: it hides the channel.
+//!
+//! A command that finds the inbox full is refused at once; a worker's event waits, which holds back that worker's stream.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use drumtower_core::engine::{Command, Refusal, Reply, StreamId, ToWorker, WorkerEvent, WorkerView};
+use drumtower_core::model::{Actor, RunId};
+use tokio::sync::{mpsc, oneshot, watch};
+
+/// Why no answer can be given. The command may be sent again unless the outcome is unknown.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unavailable {
+    #[error("the server has more work queued than it takes: try again in {retry_after_s} s")]
+    Overloaded { retry_after_s: u64 },
+    #[error("the store did not say whether the change was made: read before you repeat it")]
+    OutcomeUnknown,
+    #[error("the server is not ready: {0}")]
+    NotReady(String),
+    #[error("the server is stopping")]
+    Stopping,
+}
+
+pub(super) type Answer = Result<Result<Reply, Refusal>, Unavailable>;
+
+/// Messages into the driver's loop.
+pub(super) enum Message {
+    Command { actor: Actor, command: Command, answer: oneshot::Sender<Answer> },
+    Opened { stream: StreamId, out: mpsc::UnboundedSender<StreamMessage> },
+    Worker { stream: StreamId, events: Vec<WorkerEvent> },
+    Workers { answer: oneshot::Sender<Vec<WorkerView>> },
+    Stop { done: oneshot::Sender<()> },
+}
+
+/// What a worker's stream has to send.
+#[derive(Debug)]
+pub enum StreamMessage {
+    Message(ToWorker),
+    /// The last message.
+    Close { reason: String, again: bool },
+}
+
+/// Whether the server does its work, for `/readyz` and `/healthz`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Health {
+    Starting,
+    Ready,
+    /// Up, but not able to commit; the text says why and what to do.
+    Impaired(String),
+    Stopped,
+}
+
+#[derive(Clone)]
+pub struct Handle {
+    inbox: mpsc::Sender<Message>,
+    streams: Arc<AtomicU64>,
+    watchers: Watchers,
+    health: watch::Receiver<Health>,
+    tokens: watch::Receiver<u64>,
+}
+
+impl Handle {
+    pub(super) fn new(
+        inbox: mpsc::Sender<Message>,
+        watchers: Watchers,
+        health: watch::Receiver<Health>,
+        tokens: watch::Receiver<u64>,
+    ) -> Self {
+        Self { inbox, streams: Arc::new(AtomicU64::new(1)), watchers, health, tokens }
+    }
+
+    /// Carries a command out and answers once it is durable.
+    pub async fn command(&self, actor: Actor, command: Command) -> Answer {
+        let (answer, answered) = oneshot::channel();
+        match self.inbox.try_send(Message::Command { actor, command, answer }) {
+            Ok(()) => answered.await.unwrap_or(Err(Unavailable::OutcomeUnknown)),
+            Err(mpsc::error::TrySendError::Full(_)) => Err(Unavailable::Overloaded { retry_after_s: 1 }),
+            Err(mpsc::error::TrySendError::Closed(_)) => Err(Unavailable::Stopping),
+        }
+    }
+
+    /// Announces a worker's stream. Its first event must be `Connected`, its last `Disconnected` or `Goodbye`.
+    pub async fn open_stream(&self) -> Result<(StreamId, mpsc::UnboundedReceiver<StreamMessage>), Unavailable> {
+        let stream = StreamId(self.streams.fetch_add(1, Ordering::Relaxed));
+        let (out, messages) = mpsc::unbounded_channel();
+        self.inbox.send(Message::Opened { stream, out }).await.map_err(|_| Unavailable::Stopping)?;
+        Ok((stream, messages))
+    }
+
+    /// Hands a worker's events over; waits while the inbox is full.
+    pub async fn worker(&self, stream: StreamId, events: Vec<WorkerEvent>) -> Result<(), Unavailable> {
+        self.inbox.send(Message::Worker { stream, events }).await.map_err(|_| Unavailable::Stopping)
+    }
+
+    pub async fn workers(&self) -> Result<Vec<WorkerView>, Unavailable> {
+        let (answer, answered) = oneshot::channel();
+        self.inbox.send(Message::Workers { answer }).await.map_err(|_| Unavailable::Stopping)?;
+        answered.await.map_err(|_| Unavailable::Stopping)
+    }
+
+    /// Learns of the next changes of a run. Register first, then read the run, then wait: no change is missed.
+    pub fn watch_run(&self, run: RunId) -> RunWatch {
+        self.watchers.watch(run)
+    }
+
+    pub fn health(&self) -> watch::Receiver<Health> {
+        self.health.clone()
+    }
+
+    /// Changes whenever the table of tokens has changed.
+    pub fn tokens_changed(&self) -> watch::Receiver<u64> {
+        self.tokens.clone()
+    }
+
+    /// Stops the loop: what was accepted is committed first.
+    pub async fn stop(&self) {
+        let (done, stopped) = oneshot::channel();
+        if self.inbox.send(Message::Stop { done }).await.is_ok() {
+            let _ = stopped.await;
+        }
+    }
+}
+
+type Watched = BTreeMap<RunId, watch::Sender<u64>>;
+
+/// Who waits for which run. Empty most of the time, and then it costs one uncontended lock.
+#[derive(Clone, Default)]
+pub(super) struct Watchers(Arc<Mutex<Watched>>);
+
+impl Watchers {
+    fn lock(&self) -> MutexGuard<'_, Watched> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn watch(&self, run: RunId) -> RunWatch {
+        let changes = self.lock().entry(run).or_insert_with(|| watch::channel(0).0).subscribe();
+        RunWatch { run, changes, watchers: self.clone() }
+    }
+
+    pub(super) fn changed(&self, run: RunId) {
+        if let Some(sender) = self.lock().get(&run) {
+            sender.send_modify(|count| *count += 1);
+        }
+    }
+
+    /// After a restart of the loop anything may have changed.
+    pub(super) fn changed_all(&self) {
+        for sender in self.lock().values() {
+            sender.send_modify(|count| *count += 1);
+        }
+    }
+}
+
+/// A wait for changes of one run.
+pub struct RunWatch {
+    run: RunId,
+    changes: watch::Receiver<u64>,
+    watchers: Watchers,
+}
+
+impl RunWatch {
+    /// Returns when the run has changed since the last call, or at once if it did before.
+    pub async fn changed(&mut self) {
+        let _ = self.changes.changed().await;
+    }
+}
+
+impl Drop for RunWatch {
+    fn drop(&mut self) {
+        let mut watched = self.watchers.lock();
+        if watched.get(&self.run).is_some_and(|sender| sender.receiver_count() <= 1) {
+            watched.remove(&self.run);
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! The reading side: shared, never on the hot path, always of committed data.
+//!
+//! A read that begins after a commit was acknowledged sees that commit. Listings are bounded and continue from a cursor.
+
+use drumtower_core::model::{
+    Counters, IdempotencyEntry, IdempotencyHash, JobId, JobName, JobRecord, JobVersion, Meta, NamespaceName, Run, RunId,
+    RunState, SegmentId, SegmentRow, TokenRow, Unfired, WallMs,
+};
+
+use crate::Error;
+
+/// Which jobs to list. Deleted jobs are never listed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct JobFilter {
+    /// `None` means every namespace.
+    pub namespace: Option<NamespaceName>,
+    /// All of these must match.
+    pub labels: Vec<(String, String)>,
+    pub paused: Option<bool>,
+}
+
+/// Jobs in order of (namespace, name), and where the next page begins.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct JobPage {
+    pub jobs: Vec<JobRecord>,
+    pub next: Option<(NamespaceName, JobName)>,
+}
+
+/// Which runs to list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RunFilter {
+    pub namespace: Option<NamespaceName>,
+    pub job: Option<JobId>,
+    /// Empty means every state.
+    pub states: Vec<RunState>,
+}
+
+/// Runs, newest id first. A page may be short, or even empty, while `next` is set: the store looked at as many rows as
+/// one call may.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RunPage {
+    pub runs: Vec<Run>,
+    /// Runs below this id are on the next page.
+    pub next: Option<RunId>,
+}
+
+/// A key that blocked runs are parked under.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParkedKey {
+    pub key: String,
+    pub runs: u64,
+}
+
+/// What became of a job's runs that ended in one minute.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rollup {
+    pub job: JobId,
+    /// Minutes since the Unix epoch, of the end of the run.
+    pub minute: i64,
+    pub completed: u64,
+    pub failed: u64,
+    pub cancelled: u64,
+    /// Start minus due time, as a sketch: counts in power-of-two buckets of milliseconds.
+    pub delay_ms: Vec<u64>,
+    /// Duration of the last attempt, likewise.
+    pub duration_ms: Vec<u64>,
+}
+
+/// Finished runs that retention has removed, by namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PrunedRow {
+    pub namespace: NamespaceName,
+    pub completed: u64,
+    pub failed: u64,
+    pub cancelled: u64,
+}
+
+pub trait Read: Send + Sync {
+    fn meta(&self) -> Result<Meta, Error>;
+    fn segments(&self) -> Result<Vec<SegmentRow>, Error>;
+    fn counters(&self) -> Result<Vec<((SegmentId, NamespaceName), Counters)>, Error>;
+    fn pruned(&self) -> Result<Vec<PrunedRow>, Error>;
+
+    /// A job that is not deleted.
+    fn job_named(&self, namespace: &NamespaceName, name: &JobName) -> Result<Option<JobRecord>, Error>;
+    /// A job, deleted or not.
+    fn job(&self, id: JobId) -> Result<Option<JobRecord>, Error>;
+    fn job_version(&self, id: JobId, version: u32) -> Result<Option<JobVersion>, Error>;
+    fn jobs(&self, filter: &JobFilter, after: Option<&(NamespaceName, JobName)>, limit: usize) -> Result<JobPage, Error>;
+    /// Jobs due before `before`, in order of (next_due, id), after the given place in that order.
+    fn jobs_due(&self, before: WallMs, after: Option<(WallMs, JobId)>, limit: usize) -> Result<Vec<JobRecord>, Error>;
+    /// Ranges of unfired times of a job that touch `[from, to]`, oldest first.
+    fn unfired(&self, job: JobId, from: WallMs, to: WallMs, limit: usize) -> Result<Vec<Unfired>, Error>;
+
+    /// A run, active or finished.
+    fn run(&self, id: RunId) -> Result<Option<Run>, Error>;
+    /// Runs below the id `before`, newest first.
+    fn runs(&self, filter: &RunFilter, before: Option<RunId>, limit: usize) -> Result<RunPage, Error>;
+    /// Runs that have not ended and are not parked, in order of id.
+    fn active_runs(&self, after: Option<RunId>, limit: usize) -> Result<Vec<Run>, Error>;
+    /// Runs parked under `key`, in order of id.
+    fn parked_runs(&self, key: &str, after: Option<RunId>, limit: usize) -> Result<Vec<Run>, Error>;
+    fn parked_keys(&self) -> Result<Vec<ParkedKey>, Error>;
+
+    /// The answer given to a request, unless it is older than its retention at `now`.
+    fn idempotency(&self, hash: &IdempotencyHash, now: WallMs) -> Result<Option<IdempotencyEntry>, Error>;
+    fn tokens(&self) -> Result<Vec<TokenRow>, Error>;
+    /// Roll-ups of minutes in `[from, to)`, of one job or of all.
+    fn rollups(&self, job: Option<JobId>, from: i64, to: i64) -> Result<Vec<Rollup>, Error>;
+}
