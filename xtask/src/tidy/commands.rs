@@ -135,6 +135,8 @@ fn walk(arguments: &[String], ask: Ask<'_>) -> Result<(), String> {
             if takes {
                 words.next();
             }
+        } else if word == "help" && page.verbs.contains(word) {
+            // `help` has no page of its own: the verbs after it are looked up from here.
         } else if page.verbs.contains(word) {
             path.push(word.clone());
             page = Help::parse(&ask(&path)?);
@@ -171,7 +173,9 @@ mod tests {
             "" => {
                 "Commands:\n  job   Jobs\n  dev   Everything\n\nOptions:\n      --data <DIR>  Where\n  -h, --help  Print help\n"
             }
-            "job" => "Commands:\n  apply  Apply\n\nOptions:\n  -h, --help  Print help\n",
+            "job" => {
+                "Commands:\n  apply  Apply\n  help  Explain\n\nOptions:\n  -h, --help  Print help\n"
+            }
             "job apply" => "Options:\n  -f, --file <FILE>  What\n  -h, --help  Print help\n",
             "dev" => "Options:\n      --demo  With jobs\n      --listen <ADDRESS>  Where\n",
             other => return Err(format!("no page for {other}")),
@@ -191,6 +195,7 @@ mod tests {
         for command in [
             "drumtower jobs list",
             "drumtower job list",
+            "drumtower job help list",
             "drumtower job apply --fail x.yaml",
             "drumtower job apply -x",
             "DRUMTOWER_URL=http://127.0.0.1 ./target/release/drumtower job aply",
@@ -211,6 +216,7 @@ mod tests {
             "drumtower job apply -f - <<EOF\ndrumtower nonsense\nEOF",
             "drumtower job apply --file=x.yaml --help",
             "drumtower dev --demo # drumtower nonsense",
+            "drumtower job help apply",
             "cargo xtask dev --debug --listen 127.0.0.1:1",
             "cargo xtask test --long",
             "cargo xtask --help",
