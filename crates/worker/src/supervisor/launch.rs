@@ -1,0 +1,90 @@
+//! Starts the command: in its scratch directory, with exactly the environment it was given, signals at their
+//! defaults, no descriptors but the three standard ones, in a process group of its own.
+
+use std::fs::{self, DirBuilder};
+use std::io::{self, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use super::cgroup::Cgroup;
+use super::sys::{self, Pid};
+use super::wire::Start;
+
+/// Makes the scratch directory and starts the command in it. The error is for people: it says what could not be
+/// done and to what.
+pub fn launch(start: &Start, cgroup: Option<&Cgroup>) -> Result<Pid, String> {
+    make_scratch(&start.scratch).map_err(|error| {
+        format!(
+            "cannot make scratch directory {}: {error}",
+            start.scratch.display()
+        )
+    })?;
+    let program = start.argv.first().ok_or("argv is empty; name a program")?;
+    spawn(start, program, cgroup).map_err(|error| {
+        remove_scratch(&start.scratch);
+        format!("cannot start {program:?}: {}", explain(&error))
+    })
+}
+
+fn spawn(start: &Start, program: &str, cgroup: Option<&Cgroup>) -> io::Result<Pid> {
+    let mut command = Command::new(program);
+    command
+        .args(&start.argv[1..])
+        .env_clear()
+        .envs(start.env.iter().map(|(name, value)| (name, value)))
+        .current_dir(&start.scratch)
+        .stdin(Stdio::null())
+        .process_group(0);
+    let parent = std::process::id() as Pid;
+    let entrance = cgroup.and_then(|cgroup| cgroup.entrance().ok());
+    let enter = move || {
+        sys::reset_signals();
+        if let Some(mut entrance) = entrance.as_ref() {
+            // Left outside, the command is still found by the walk.
+            let _ = entrance.write(b"0");
+        }
+        sys::die_with_parent(parent)
+    };
+    // SAFETY: the closure makes async-signal-safe system calls only and allocates nothing, and this process has one
+    // thread.
+    unsafe { command.pre_exec(enter) };
+    // The handle is dropped without waiting: children are reaped by `sys::reap` only.
+    Ok(command.spawn()?.id() as Pid)
+}
+
+fn explain(error: &io::Error) -> String {
+    let remedy = match error.raw_os_error() {
+        Some(libc::ENOENT) => {
+            "; give a path, or a name found in /usr/local/bin, /usr/bin, /bin or their sbin"
+        }
+        Some(libc::EACCES) => "; make the file executable and readable for the worker's user",
+        Some(libc::ENOEXEC) => "; a script needs a first line that names its interpreter",
+        Some(libc::E2BIG) => "; argv and environment together are too long for the kernel",
+        _ => "",
+    };
+    format!("{error}{remedy}")
+}
+
+fn make_scratch(scratch: &Path) -> io::Result<()> {
+    let mut private = DirBuilder::new();
+    private.mode(0o700);
+    if let Some(root) = scratch.parent() {
+        private.recursive(true).create(root)?;
+    }
+    // Two attempts must never share a directory: one that exists is an error.
+    private.recursive(false).create(scratch)
+}
+
+/// What could not be removed is told, once it is certain.
+pub fn remove_scratch(scratch: &Path) -> Option<String> {
+    match fs::remove_dir_all(scratch) {
+        Ok(()) => None,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => Some(format!(
+            "cannot remove scratch directory {}: {error}",
+            scratch.display()
+        )),
+    }
+}

@@ -1,0 +1,299 @@
+//! The supervisor's loop, from its first system call to its report.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use super::BootMs;
+use super::cgroup::Cgroup;
+use super::clock::wall_ms;
+use super::launch::{launch, remove_scratch};
+use super::link::{AgentGone, Link};
+use super::sys::{self, Events, Pid, Reaped};
+use super::tree::Tree;
+use super::wire::{Command, Exited, Reason, Start, Started, Status};
+
+const SAMPLE_FIRST: Duration = Duration::from_millis(20);
+const SAMPLE_LATER: Duration = Duration::from_secs(1);
+const NEVER: BootMs = BootMs(u64::MAX);
+
+pub fn supervise() -> io::Result<()> {
+    sys::close_inherited();
+    sys::reset_signals();
+    sys::block_signals()?;
+    sys::set_plain_umask();
+    sys::new_session()?;
+    sys::become_subreaper()?;
+    let mut link = Link::new(UnixStream::from(sys::take_stdin()?))?;
+    let events = Events::new()?;
+    let Ok(mut start) = await_start(&mut link, &events)? else {
+        return Ok(());
+    };
+    let Ok(killed) = early_orders(&mut link, &mut start) else {
+        return Ok(());
+    };
+    let over = (start.deadline <= BootMs::now()).then_some(Reason::Deadline);
+    if let Some(reason) = killed.or(over) {
+        let error = "killed, or its lease was over, before the command could be started".to_owned();
+        link.send(&Status::NotStarted { reason, error });
+    } else if let Some(watch) = Watch::begin(start, link, events) {
+        watch.run();
+    }
+    Ok(())
+}
+
+fn await_start(link: &mut Link, events: &Events) -> io::Result<Result<Start, AgentGone>> {
+    loop {
+        match link.next() {
+            Ok(Some(Command::Start(start))) => return Ok(Ok(start)),
+            // Nothing can be extended or killed yet, and the agent sends neither before the start.
+            Ok(Some(_)) | Err(AgentGone) => return Ok(Err(AgentGone)),
+            Ok(None) => events.wait(Some(link.as_fd()), NEVER)?,
+        };
+    }
+}
+
+/// On a busy machine renewals, or a kill, may have come by the time this process runs.
+fn early_orders(link: &mut Link, start: &mut Start) -> Result<Option<Reason>, AgentGone> {
+    while let Some(command) = link.next()? {
+        match command {
+            Command::Extend { deadline } => start.deadline = start.deadline.max(deadline),
+            Command::Kill { reason, .. } => return Ok(Some(Reason::Killed(reason))),
+            Command::Start(_) => return Err(AgentGone),
+        }
+    }
+    Ok(None)
+}
+
+/// One running command.
+struct Watch {
+    start: Start,
+    link: Link,
+    events: Events,
+    tree: Tree,
+    cgroup: Option<Cgroup>,
+    command: Pid,
+    started: BootMs,
+    ended: Option<Ended>,
+    stopping: Option<Stopping>,
+    deadline: BootMs,
+    timeout: BootMs,
+    sampler: Sampler,
+}
+
+/// The command itself ended; its descendants may live.
+struct Ended {
+    status: ExitStatus,
+    at: BootMs,
+}
+
+/// SIGTERM was sent.
+struct Stopping {
+    reason: Reason,
+    kill_at: BootMs,
+}
+
+struct Sampler {
+    next: BootMs,
+    interval: Duration,
+    peak_bytes: u64,
+}
+
+impl Watch {
+    /// `None` if the command could not be started; the agent has been told.
+    fn begin(start: Start, mut link: Link, events: Events) -> Option<Self> {
+        let cgroup = if start.cgroup { Cgroup::create() } else { None };
+        // A command that could not be found again must not be started.
+        let launched = Tree::new()
+            .map_err(|error| error.to_string())
+            .and_then(|tree| Ok((tree, launch(&start, cgroup.as_ref())?)));
+        // Kept open, the output would merely end with this process.
+        let _ = sys::release_output();
+        let (mut tree, command) = match launched {
+            Ok(launched) => launched,
+            Err(error) => {
+                link.send(&Status::NotStarted {
+                    reason: Reason::NotStarted,
+                    error,
+                });
+                return None;
+            }
+        };
+        tree.set_command(command);
+        let started = BootMs::now();
+        link.send(&Status::Started(Started {
+            pid: command as u32,
+            at: started,
+            wall_ms: wall_ms(),
+            cgroup: cgroup.as_ref().map(|cgroup| cgroup.path().to_owned()),
+        }));
+        let timeout = start
+            .timeout_ms
+            .map_or(NEVER, |ms| started.plus(Duration::from_millis(ms)));
+        let sampler = Sampler {
+            next: started.plus(SAMPLE_FIRST),
+            interval: SAMPLE_FIRST,
+            peak_bytes: 0,
+        };
+        Some(Self {
+            deadline: start.deadline,
+            start,
+            link,
+            events,
+            tree,
+            cgroup,
+            command,
+            started,
+            ended: None,
+            stopping: None,
+            timeout,
+            sampler,
+        })
+    }
+
+    fn run(mut self) {
+        // Whatever keeps it from watching, a supervisor clears up before it goes.
+        let reason = self.until_over().unwrap_or(Reason::SupervisorLost);
+        let exited = self.clear(reason);
+        self.link.send(&Status::Exited(exited));
+    }
+
+    /// Waits until the tree has to be cleared away, and says why.
+    fn until_over(&mut self) -> io::Result<Reason> {
+        loop {
+            let childless = self.reap();
+            let now = BootMs::now();
+            let stop_reason = self.stopping.as_ref().map(|stopping| stopping.reason);
+            // While a grace runs it is for the whole tree: a shell dies of SIGTERM at once, its child may need it.
+            if self.ended.is_some() && (childless || stop_reason.is_none()) {
+                return Ok(stop_reason.unwrap_or(Reason::Exited));
+            }
+            if self.deadline <= now {
+                return Ok(stop_reason.unwrap_or(Reason::Deadline));
+            }
+            match &self.stopping {
+                Some(stopping) if stopping.kill_at <= now => return Ok(stopping.reason),
+                None if self.timeout <= now => {
+                    self.stop(Reason::Timeout, self.start.timeout_grace_ms, now);
+                    continue;
+                }
+                _ => {}
+            }
+            self.sampler.sample_if_due(&self.tree, now);
+            if self
+                .events
+                .wait(Some(self.link.as_fd()), self.next_moment())?
+                && self.obey().is_err()
+            {
+                return Ok(Reason::AgentGone);
+            }
+        }
+    }
+
+    fn next_moment(&self) -> BootMs {
+        let stop = self
+            .stopping
+            .as_ref()
+            .map_or(self.timeout, |stopping| stopping.kill_at);
+        stop.min(self.deadline).min(self.sampler.next)
+    }
+
+    fn obey(&mut self) -> Result<(), AgentGone> {
+        while let Some(command) = self.link.next()? {
+            match command {
+                Command::Extend { deadline } => self.deadline = self.deadline.max(deadline),
+                Command::Kill { grace_ms, reason } => {
+                    self.stop(Reason::Killed(reason), grace_ms, BootMs::now());
+                }
+                Command::Start(_) => return Err(AgentGone),
+            }
+        }
+        Ok(())
+    }
+
+    /// The first reason stands; a later request can only shorten the grace.
+    fn stop(&mut self, reason: Reason, grace_ms: u64, now: BootMs) {
+        let kill_at = now.plus(Duration::from_millis(grace_ms));
+        match &mut self.stopping {
+            Some(stopping) => stopping.kill_at = stopping.kill_at.min(kill_at),
+            None => {
+                self.stopping = Some(Stopping { reason, kill_at });
+                if grace_ms > 0 {
+                    self.tree.signal_all(libc::SIGTERM);
+                    // A stopped process could not answer.
+                    self.tree.signal_all(libc::SIGCONT);
+                }
+            }
+        }
+    }
+
+    /// Whether no descendant is left.
+    fn reap(&mut self) -> bool {
+        loop {
+            match sys::reap() {
+                Reaped::Ended(pid, status) => self.note_end(pid, status),
+                Reaped::Alive => return false,
+                Reaped::Childless => return true,
+            }
+        }
+    }
+
+    fn note_end(&mut self, pid: Pid, status: libc::c_int) {
+        if pid == self.command {
+            let status = ExitStatus::from_raw(status);
+            self.ended = Some(Ended {
+                status,
+                at: BootMs::now(),
+            });
+        }
+    }
+
+    /// Kills all that is left, removes the scratch directory and takes the account.
+    fn clear(&mut self, reason: Reason) -> Exited {
+        self.sampler.sample(&self.tree);
+        sys::raise_priority();
+        let mut killed = None;
+        self.tree
+            .kill_all(&self.events, self.cgroup.as_ref(), |pid, status| {
+                killed = killed.or((pid == self.command).then_some(status));
+            });
+        if let Some(status) = killed {
+            self.note_end(self.command, status);
+        }
+        let usage = sys::children_usage();
+        let grouped_cpu_ms = self.cgroup.as_ref().map_or(0, Cgroup::cpu_ms);
+        self.cgroup = None;
+        let ended_at = self
+            .ended
+            .as_ref()
+            .map_or_else(BootMs::now, |ended| ended.at);
+        let status = self.ended.as_ref().map(|ended| ended.status);
+        Exited {
+            exit_code: status.and_then(|status| status.code()),
+            signal: status.and_then(|status| status.signal()),
+            reason,
+            duration_ms: ended_at.ms_since(self.started),
+            // A parent that ignores the ends of its children hides them from `getrusage`, not from the group.
+            cpu_ms: usage.cpu_ms.max(grouped_cpu_ms),
+            peak_rss_bytes: usage.peak_rss_bytes.max(self.sampler.peak_bytes),
+            scratch_error: remove_scratch(&self.start.scratch),
+        }
+    }
+}
+
+impl Sampler {
+    fn sample_if_due(&mut self, tree: &Tree, now: BootMs) {
+        if self.next <= now {
+            self.sample(tree);
+            self.interval = (self.interval * 2).min(SAMPLE_LATER);
+            self.next = now.plus(self.interval);
+        }
+    }
+
+    fn sample(&mut self, tree: &Tree) {
+        self.peak_bytes = self.peak_bytes.max(tree.rss_bytes());
+    }
+}

@@ -1,0 +1,104 @@
+//! What a command finds around itself: environment, directory, descriptors, signals.
+
+use std::os::fd::AsRawFd;
+
+use drumtower_worker::exec;
+
+use crate::attempt::{Attempt, trials};
+
+trials![
+    environment_is_exactly_as_defined,
+    working_directory_is_private_and_removed,
+    standard_input_is_empty,
+    descriptors_do_not_leak,
+    signals_are_at_their_defaults,
+    process_group_is_its_own,
+];
+
+async fn environment_is_exactly_as_defined() {
+    let mut attempt = Attempt::shell("");
+    attempt.spec.argv = vec!["/usr/bin/env".into()];
+    let given = [
+        ("DRUMTOWER_RUN", "run_1"),
+        ("DRUMTOWER_PARAMS", "{\"a\": \"two\\nlines\"}"),
+    ];
+    attempt.spec.env = given
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .into();
+    let (_, output) = attempt.run().await;
+    let scratch = attempt.scratch();
+    let mut expected = vec![
+        format!("PATH={}", exec::PATH),
+        format!("HOME={}", scratch.display()),
+        "LANG=C.UTF-8".to_owned(),
+        "TZ=UTC".to_owned(),
+        format!("DRUMTOWER_SCRATCH={}", scratch.display()),
+    ];
+    expected.extend(given.map(|(name, value)| format!("{name}={value}")));
+    expected.sort();
+    let text = output.text();
+    let mut found = text.lines().collect::<Vec<_>>();
+    found.sort();
+    assert_eq!(found, expected);
+}
+
+async fn working_directory_is_private_and_removed() {
+    let attempt = Attempt::shell(
+        "pwd; stat -c %a .; umask; mkdir -p deep/er; echo x > deep/er/file; chmod 0 deep",
+    );
+    let (_, output) = attempt.run().await;
+    assert_eq!(
+        output.text(),
+        format!("{}\n700\n0022\n", attempt.scratch().display())
+    );
+    attempt.assert_nothing_left();
+    assert!(
+        attempt.scratch().parent().unwrap().exists(),
+        "the root is shared and stays"
+    );
+}
+
+async fn standard_input_is_empty() {
+    let (_, output) = Attempt::shell("readlink /proc/$$/fd/0; cat").run().await;
+    assert_eq!(output.text(), "/dev/null\n");
+}
+
+async fn descriptors_do_not_leak() {
+    let attempt = Attempt::shell("ls -l /proc/$$/fd");
+    let leak = std::fs::File::create(attempt.outside().join("leaked")).unwrap();
+    // SAFETY: 300 is not in use; the copy has no close-on-exec flag, like one inherited from a careless parent.
+    assert_eq!(unsafe { libc::dup2(leak.as_raw_fd(), 300) }, 300);
+    let (_, output) = attempt.run().await;
+    let text = output.text();
+    assert!(text.contains("/dev/null"), "{text}");
+    for foreign in ["leaked", "socket:", "anon_inode", "cgroup"] {
+        assert!(!text.contains(foreign), "{foreign} in {text}");
+    }
+}
+
+async fn signals_are_at_their_defaults() {
+    let mut attempt = Attempt::shell("");
+    attempt.spec.argv = vec![
+        "grep".into(),
+        "-E".into(),
+        "^Sig(Blk|Ign)".into(),
+        "/proc/self/status".into(),
+    ];
+    let (_, output) = attempt.run().await;
+    // The C library keeps signals 32 and 33 for itself and lets nobody change them.
+    const RESERVED: u64 = 0b11 << 31;
+    for line in output.text().lines() {
+        let mask = u64::from_str_radix(line.split_once('\t').unwrap().1, 16).unwrap();
+        assert_eq!(mask & !RESERVED, 0, "{line}");
+    }
+    assert_eq!(output.text().lines().count(), 2);
+}
+
+async fn process_group_is_its_own() {
+    let (_, output) = Attempt::shell("cut -d ' ' -f 5 /proc/$$/stat; echo $$")
+        .run()
+        .await;
+    let text = output.text();
+    let lines = text.lines().collect::<Vec<_>>();
+    assert_eq!(lines[0], lines[1]);
+}
