@@ -20,6 +20,8 @@ mod duration;
 mod error;
 mod interval;
 mod spec;
+#[cfg(test)]
+mod tests;
 mod zone;
 
 pub use duration::{format_duration, parse_duration};
