@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 
 use crate::model::{
-    Counters, IdempotencyEntry, IdempotencyHash, JobId, JobRow, JobVersion, NamespaceName, Run, RunId, ScheduleRow,
-    SegmentId, SegmentRow, SessionId, TokenId, TokenRow, Unfired, WallMs,
+    Counters, IdempotencyEntry, IdempotencyHash, JobId, JobRow, JobVersion, NamespaceName, Run,
+    RunId, ScheduleRow, SegmentId, SegmentRow, SessionId, TokenId, TokenRow, Unfired, WallMs,
 };
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -65,7 +65,10 @@ pub enum RunChange {
 impl RunChange {
     pub fn run(&self) -> &Run {
         match self {
-            Self::Insert(run) | Self::Update(run) | Self::Finish(run) | Self::InsertFinished(run) => run,
+            Self::Insert(run)
+            | Self::Update(run)
+            | Self::Finish(run)
+            | Self::InsertFinished(run) => run,
         }
     }
 }

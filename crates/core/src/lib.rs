@@ -5,6 +5,8 @@
 
 pub mod change;
 pub mod engine;
+pub mod lease;
 pub mod model;
+pub mod placement;
 pub mod schedule;
 pub mod wheel;

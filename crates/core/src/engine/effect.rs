@@ -6,12 +6,24 @@ use super::{AttemptRef, JobRef, StreamId, Ticket};
 
 #[derive(Clone, Debug)]
 pub enum Effect {
-    Reply { ticket: Ticket, reply: Result<Reply, Refusal> },
-    Send { stream: StreamId, message: ToWorker },
+    Reply {
+        ticket: Ticket,
+        reply: Result<Reply, Refusal>,
+    },
+    Send {
+        stream: StreamId,
+        message: ToWorker,
+    },
     /// The server ends the stream.
-    Close { stream: StreamId, reason: &'static str, again: bool },
+    Close {
+        stream: StreamId,
+        reason: &'static str,
+        again: bool,
+    },
     /// A run changed in a way that someone may be waiting for.
-    RunChanged { run: RunId },
+    RunChanged {
+        run: RunId,
+    },
     /// The table of tokens changed.
     TokensChanged,
 }
@@ -19,7 +31,10 @@ pub enum Effect {
 #[derive(Clone, Debug)]
 pub enum Reply {
     /// `created` tells a new job from a changed or unchanged one.
-    Job { record: Box<JobRecord>, created: bool },
+    Job {
+        record: Box<JobRecord>,
+        created: bool,
+    },
     Deleted,
     Triggered(Vec<Result<Triggered, Refusal>>),
     /// The run as it stands; a run that had already ended is returned as it ended.
@@ -58,13 +73,26 @@ pub enum Refusal {
 /// Messages to a worker, in the engine's own words.
 #[derive(Clone, Debug)]
 pub enum ToWorker {
-    Welcome { lease_ms: u64, heartbeat_ms: u64 },
+    Welcome {
+        lease_ms: u64,
+        heartbeat_ms: u64,
+    },
     /// The lease of everything held runs from when heartbeat `beat` was sent.
-    Renew { beat: u64 },
+    Renew {
+        beat: u64,
+    },
     Assign(Box<Assign>),
-    Cancel { attempt: AttemptRef, reason: &'static str },
-    FinishAck { attempt: AttemptRef },
-    RecallAnswer { id: u64, consumed: u64 },
+    Cancel {
+        attempt: AttemptRef,
+        reason: &'static str,
+    },
+    FinishAck {
+        attempt: AttemptRef,
+    },
+    RecallAnswer {
+        id: u64,
+        consumed: u64,
+    },
 }
 
 #[derive(Clone, Debug)]

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::model::{
-    Actor, AttemptOutcome, Fence, IdempotencyEntry, IdempotencyHash, JobId, JobName, JobRecord, JobSpec, JsonText,
-    LogLocator, NamespaceName, ProcessId, Run, RunId, TokenId, TokenRow, WallMs, WorkerName,
+    Actor, AttemptOutcome, Fence, IdempotencyEntry, IdempotencyHash, JobId, JobName, JobRecord,
+    JobSpec, JobVersion, JsonText, LogLocator, NamespaceName, ProcessId, Run, RunId, TokenId,
+    WallMs, WorkerName,
 };
 
 /// Names a caller that waits for a reply.
@@ -19,22 +20,50 @@ pub struct StreamId(pub u64);
 pub enum Input {
     /// Time has passed.
     Tick,
-    Command { ticket: Ticket, actor: Actor, command: Command },
-    Worker { stream: StreamId, event: WorkerEvent },
+    Command {
+        ticket: Ticket,
+        actor: Actor,
+        command: Command,
+    },
+    Worker {
+        stream: StreamId,
+        event: WorkerEvent,
+    },
     Loaded(Loaded),
 }
 
 #[derive(Clone, Debug)]
 pub enum Command {
-    PutJob { spec: JobSpec, condition: Condition },
-    PauseJob { job: JobRef, condition: Condition },
-    ResumeJob { job: JobRef, condition: Condition },
-    DeleteJob { job: JobRef, condition: Condition },
-    TriggerRuns { triggers: Vec<Trigger> },
+    PutJob {
+        spec: JobSpec,
+        condition: Condition,
+    },
+    PauseJob {
+        job: JobRef,
+        condition: Condition,
+    },
+    ResumeJob {
+        job: JobRef,
+        condition: Condition,
+    },
+    DeleteJob {
+        job: JobRef,
+        condition: Condition,
+    },
+    TriggerRuns {
+        triggers: Vec<Trigger>,
+    },
     /// `scope` is the one namespace the caller may act in; `None` means all.
-    CancelRun { run: RunId, scope: Option<NamespaceName> },
-    CreateToken { token: NewToken },
-    RevokeToken { id: TokenId },
+    CancelRun {
+        run: RunId,
+        scope: Option<NamespaceName>,
+    },
+    CreateToken {
+        token: NewToken,
+    },
+    RevokeToken {
+        id: TokenId,
+    },
 }
 
 /// The caller's condition on the row it edits, from `If-Match` and `If-None-Match`.
@@ -83,11 +112,21 @@ pub struct AttemptRef {
 pub enum WorkerEvent {
     Connected(Hello),
     Heartbeat(Heartbeat),
-    Granted { total: u64 },
-    Recalled { id: u64 },
-    Started { attempt: AttemptRef, at: WallMs },
+    Granted {
+        total: u64,
+    },
+    Recalled {
+        id: u64,
+    },
+    Started {
+        attempt: AttemptRef,
+        at: WallMs,
+    },
     Finished(Finished),
-    Refused { attempt: AttemptRef, reason: String },
+    Refused {
+        attempt: AttemptRef,
+        reason: String,
+    },
     /// It leaves for good and holds nothing.
     Goodbye,
     /// The stream broke.
@@ -152,15 +191,19 @@ pub struct Finished {
 pub enum LoadKey {
     /// A job by name; deleted ones do not answer.
     JobNamed(JobRef),
-    Job(JobId),
     /// A run that is not held in memory.
     Run(RunId),
     Idempotency(IdempotencyHash),
-    Token(TokenId),
     /// Jobs due before a time, after a place in the order (next_due, id).
-    Due { before: WallMs, after: Option<(WallMs, JobId)> },
+    Due {
+        before: WallMs,
+        after: Option<(WallMs, JobId)>,
+    },
     /// Runs parked under a key.
-    Parked { key: String, after: Option<RunId> },
+    Parked {
+        key: String,
+        after: Option<RunId>,
+    },
 }
 
 /// A request to read; `tag` is the last commit that had been acknowledged when it was made.
@@ -183,11 +226,20 @@ pub struct Loaded {
 #[derive(Clone, Debug)]
 pub enum LoadedRow {
     JobNamed(JobRef, Option<JobRecord>),
-    Job(JobId, Option<JobRecord>),
+    /// The job of a run that is loaded with it.
+    Job(JobRecord),
     Run(RunId, Option<Run>),
     Idempotency(IdempotencyHash, Option<IdempotencyEntry>),
-    Token(TokenId, Option<TokenRow>),
     /// In order; fewer than [`LOAD_ROWS`] means there are no more.
-    Due { before: WallMs, jobs: Vec<JobRecord> },
-    Parked { key: String, runs: Vec<Run> },
+    Due {
+        before: WallMs,
+        jobs: Vec<JobRecord>,
+    },
+    /// In order, likewise. The jobs and pinned versions of the runs come before them, as rows of their own.
+    Parked {
+        key: String,
+        runs: Vec<Run>,
+    },
+    /// A version that a loaded run is pinned to and that is not its job's current one.
+    Version(JobVersion),
 }

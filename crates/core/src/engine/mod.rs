@@ -1,12 +1,199 @@
-//! The engine.
+//! The engine: one step in, decisions out, no input or output of its own.
+//!
+//! ```text
+//! step(now, input) ──► rows changed + effects held back ──► take_batch ──► (driver commits) ──► effects released
+//! ```
+//!
+//! It owns the state of its segments in memory: jobs that are due soon or were asked for, runs that are ready, attempts
+//! that are leased, the fleet and its credits. Everything it holds is a copy of what the store has, or of what the batch
+//! being built will put there; whoever drives it may drop it at any time and boot another from the store.
+//!
+//! Invariants:
+//! - the job of a resident run is resident, so that no count of live runs is read while a run of the job changes;
+//! - every effect belongs to a batch and is performed only after that batch's commit, so nobody is told what may not be;
+//! - ids and fences of a segment only grow, and lie under a mark that the same commit stores;
+//! - one file for each command, each event of a worker and each thing that time does.
+//!
+//! A broken invariant panics: the driver drops the engine and boots it anew.
 
+mod batch;
+mod boot;
+mod command;
+mod dispatch;
 mod effect;
+mod fire_job;
+mod fleet;
 mod fleet_view;
 mod input;
+mod jobs;
+mod keys;
+mod lines;
+mod load;
+mod runs;
+mod segments;
+mod time;
+mod worker;
 
+use std::collections::BTreeMap;
+
+use crate::lease;
+use crate::model::{
+    Actor, Counters, NamespaceName, Now, Run, RunId, SegmentId, SessionId, TokenId, TokenRow,
+    WallMs,
+};
+use crate::wheel::Wheel;
+
+pub use batch::Batch;
+pub use boot::{Boot, take_over};
 pub use effect::{Assign, Effect, Refusal, Reply, ToWorker, Triggered};
 pub use fleet_view::{WorkerState, WorkerView};
 pub use input::{
-    AttemptRef, Command, Condition, Finished, Heartbeat, Hello, Input, JobRef, LOAD_ROWS, Load, LoadKey, LoadRequest,
-    Loaded, LoadedRow, NewToken, StreamId, Ticket, Trigger, WorkerEvent,
+    AttemptRef, Command, Condition, Finished, Heartbeat, Hello, Input, JobRef, LOAD_ROWS, Load,
+    LoadKey, LoadRequest, Loaded, LoadedRow, NewToken, StreamId, Ticket, Trigger, WorkerEvent,
 };
+
+use batch::Building;
+use fleet::Fleet;
+use jobs::Jobs;
+use keys::Keys;
+use lines::Lines;
+use load::Loads;
+use runs::Runs;
+use segments::Segments;
+use time::{Starting, Timer};
+
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Who this server is, recorded with what it decides.
+    pub server: Actor,
+    pub terms: lease::Terms,
+    /// How far ahead of their due time jobs are read into memory.
+    pub window_ms: i64,
+    /// How far a commit moves the session's end.
+    pub session_ms: i64,
+    /// The longest an idle loop goes without a commit; `None` when nobody could take its segments.
+    pub idle_commit_ms: Option<u64>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            server: Actor::new("server"),
+            terms: lease::Terms::default(),
+            window_ms: 60_000,
+            session_ms: 3_000,
+            idle_commit_ms: None,
+        }
+    }
+}
+
+/// What a step came to.
+#[derive(Debug)]
+pub enum Step {
+    Done,
+    /// Rows are missing: load them, step their [`Input::Loaded`], then step `input` again.
+    Need {
+        request: LoadRequest,
+        input: Box<Input>,
+    },
+}
+
+#[derive(Debug)]
+pub struct Engine {
+    options: Options,
+    session: SessionId,
+    segments: Segments,
+    jobs: Jobs,
+    runs: Runs,
+    lines: Lines,
+    fleet: Fleet,
+    keys: Keys,
+    loads: Loads,
+    tokens: BTreeMap<TokenId, TokenRow>,
+    counters: BTreeMap<(SegmentId, NamespaceName), Counters>,
+    wheel: Wheel<Timer>,
+    starting: Starting,
+    /// Wall minus monotonic time when the timers of schedules were last placed.
+    offset: i64,
+    /// The time of the last step.
+    now: Now,
+    /// Every job due before this is resident.
+    horizon: WallMs,
+    reading_ahead: bool,
+    building: Building,
+    /// Runs that a command asked for and that are finished or unknown; gone after that command.
+    looked_up: BTreeMap<RunId, Option<Run>>,
+    /// The last batch taken, and the last one known to be durable.
+    taken: u64,
+    acknowledged: u64,
+}
+
+impl Engine {
+    /// Decides what one input means.
+    pub fn step(&mut self, now: Now, input: Input) -> Step {
+        self.follow_clock(now);
+        match input {
+            Input::Tick => {
+                self.tick(now);
+                Step::Done
+            }
+            Input::Command {
+                ticket,
+                actor,
+                command,
+            } => self.command(now, ticket, actor, command),
+            Input::Worker { stream, event } => {
+                self.worker_event(now, stream, event);
+                Step::Done
+            }
+            Input::Loaded(loaded) => {
+                self.loaded(now, loaded);
+                Step::Done
+            }
+        }
+    }
+
+    /// Closes the batch that was being built: assigns what is ready, then hands over rows and effects.
+    ///
+    /// Call it only when no commit is in flight. `None` when there is nothing to commit and nothing to tell.
+    pub fn take_batch(&mut self, now: Now) -> Option<Batch> {
+        self.dispatch(now);
+        let due = self.building.needs_commit() || self.idle_too_long(now);
+        if !due && self.building.effects.is_empty() {
+            return None;
+        }
+        Some(self.close_batch(now, due))
+    }
+
+    /// The commit of batch `seq` is durable.
+    pub fn acknowledge(&mut self, seq: u64) {
+        assert_eq!(
+            seq, self.taken,
+            "only the batch in flight can be acknowledged"
+        );
+        self.acknowledged = seq;
+        self.forget_marks();
+    }
+
+    /// Loads that the engine wants by itself, to be answered by [`Input::Loaded`].
+    pub fn take_loads(&mut self) -> Vec<LoadRequest> {
+        self.loads.take_wanted()
+    }
+
+    /// Whether the batch is as large as a commit may be: step nothing more before it is taken.
+    pub fn is_full(&self) -> bool {
+        self.building.is_full()
+    }
+
+    /// The workers as people see them.
+    pub fn workers(&self) -> Vec<WorkerView> {
+        self.fleet.view()
+    }
+
+    fn effect(&mut self, effect: Effect) {
+        self.building.effects.push(effect);
+    }
+}
+
+#[cfg(test)]
+mod tests;

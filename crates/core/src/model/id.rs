@@ -20,7 +20,9 @@ const TEXT_LEN: usize = 13;
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{given}` is not a {kind} id: expected `{prefix}` and 13 characters of 0-9 a-z without i, l, o, u")]
+#[error(
+    "`{given}` is not a {kind} id: expected `{prefix}` and 13 characters of 0-9 a-z without i, l, o, u"
+)]
 pub struct IdError {
     given: String,
     kind: &'static str,
@@ -216,7 +218,14 @@ mod tests {
 
     #[test]
     fn foreign_text_is_refused_with_a_remedy() {
-        for text in ["", "run_", "run_zzzzzzzzzzzzz", "job_0000000000000", "run_000000000000i", "run_00000000000000"] {
+        for text in [
+            "",
+            "run_",
+            "run_zzzzzzzzzzzzz",
+            "job_0000000000000",
+            "run_000000000000i",
+            "run_00000000000000",
+        ] {
             let error = text.parse::<RunId>().expect_err(text);
             assert!(error.to_string().contains("run_"), "{error}");
         }

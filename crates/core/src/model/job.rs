@@ -22,7 +22,10 @@ pub struct SpecError {
 
 impl SpecError {
     pub fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { field: field.into(), message: message.into() }
+        Self {
+            field: field.into(),
+            message: message.into(),
+        }
     }
 }
 
@@ -98,7 +101,9 @@ pub enum Placement {
     LeastLoaded,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 pub enum Retention {
     #[serde(rename = "1d")]
     Day,
@@ -173,6 +178,21 @@ impl Requirement {
             TaskNeed::Handler(name) => format!("{}/handler:{name}/{}", self.namespace, self.weight),
         }
     }
+
+    /// Reads a park key back; `None` when it is not one.
+    pub fn from_park_key(key: &str) -> Option<Self> {
+        let (namespace, rest) = key.split_once('/')?;
+        let (need, weight) = rest.rsplit_once('/')?;
+        let need = match need {
+            "exec" => TaskNeed::Exec,
+            handler => TaskNeed::Handler(handler.strip_prefix("handler:")?.to_owned()),
+        };
+        Some(Self {
+            namespace: NamespaceName::new(namespace).ok()?,
+            need,
+            weight: weight.parse().ok()?,
+        })
+    }
 }
 
 impl JobSpec {
@@ -182,11 +202,20 @@ impl JobSpec {
     pub fn check(&self) -> Result<(), SpecError> {
         self.check_labels()?;
         if self.description.chars().count() > Limits::DESCRIPTION_CHARS {
-            return Err(SpecError::new("description", format!("may have {} characters: shorten it", Limits::DESCRIPTION_CHARS)));
+            return Err(SpecError::new(
+                "description",
+                format!(
+                    "may have {} characters: shorten it",
+                    Limits::DESCRIPTION_CHARS
+                ),
+            ));
         }
         self.check_task()?;
         if self.weight == 0 || self.weight > Limits::WEIGHT {
-            return Err(SpecError::new("weight", format!("`{}` is not between 1 and {}", self.weight, Limits::WEIGHT)));
+            return Err(SpecError::new(
+                "weight",
+                format!("`{}` is not between 1 and {}", self.weight, Limits::WEIGHT),
+            ));
         }
         check_params("params", self.params.as_ref())?;
         self.parsed_timeout()?;
@@ -198,14 +227,23 @@ impl JobSpec {
             Task::Exec(_) => TaskNeed::Exec,
             Task::Handler(handler) => TaskNeed::Handler(handler.name.clone()),
         };
-        Requirement { namespace: self.namespace.clone(), need, weight: self.weight }
+        Requirement {
+            namespace: self.namespace.clone(),
+            need,
+            weight: self.weight,
+        }
     }
 
     /// The run timeout in milliseconds.
     pub fn parsed_timeout(&self) -> Result<u64, SpecError> {
-        let Some(text) = &self.timeout else { return Ok(Self::DEFAULT_TIMEOUT_MS) };
+        let Some(text) = &self.timeout else {
+            return Ok(Self::DEFAULT_TIMEOUT_MS);
+        };
         match schedule::parse_duration(text) {
-            Ok(0) => Err(SpecError::new("timeout", "must be longer than 0: give it a duration such as `30s` or leave it out")),
+            Ok(0) => Err(SpecError::new(
+                "timeout",
+                "must be longer than 0: give it a duration such as `30s` or leave it out",
+            )),
             Ok(ms) => Ok(ms),
             Err(error) => Err(SpecError::new("timeout", error.to_string())),
         }
@@ -217,18 +255,33 @@ impl JobSpec {
             return Ok(None);
         }
         if self.schedule.len() > Limits::SCHEDULE_ENTRIES {
-            let message = format!("may have {} entries, has {}", Limits::SCHEDULE_ENTRIES, self.schedule.len());
+            let message = format!(
+                "may have {} entries, has {}",
+                Limits::SCHEDULE_ENTRIES,
+                self.schedule.len()
+            );
             return Err(SpecError::new("schedule", message));
         }
-        schedule::Schedule::parse(&self.schedule).map(Some).map_err(|error| SpecError::new("schedule", error.to_string()))
+        schedule::Schedule::parse(&self.schedule)
+            .map(Some)
+            .map_err(|error| SpecError::new("schedule", error.to_string()))
     }
 
     fn check_labels(&self) -> Result<(), SpecError> {
         if self.labels.len() > Limits::LABELS {
-            return Err(SpecError::new("labels", format!("may have {} entries, has {}", Limits::LABELS, self.labels.len())));
+            return Err(SpecError::new(
+                "labels",
+                format!(
+                    "may have {} entries, has {}",
+                    Limits::LABELS,
+                    self.labels.len()
+                ),
+            ));
         }
         for (key, value) in &self.labels {
-            let fits = |text: &str| text.chars().count() <= Limits::LABEL_CHARS && !text.chars().any(char::is_control);
+            let fits = |text: &str| {
+                text.chars().count() <= Limits::LABEL_CHARS && !text.chars().any(char::is_control)
+            };
             if key.is_empty() || key.contains(['=', ',']) || !fits(key) || !fits(value) {
                 let message = format!(
                     "a label has a key without `=` and `,` and a value, each up to {} printable characters",
@@ -246,22 +299,41 @@ impl JobSpec {
                 let field = "task.exec.argv";
                 let bytes: usize = exec.argv.iter().map(|argument| argument.len() + 1).sum();
                 if exec.argv.first().is_none_or(String::is_empty) {
-                    Err(SpecError::new(field, "is empty: give the program and its arguments, such as [\"echo\", \"hello\"]"))
+                    Err(SpecError::new(
+                        field,
+                        "is empty: give the program and its arguments, such as [\"echo\", \"hello\"]",
+                    ))
                 } else if exec.argv.iter().any(|argument| argument.contains('\0')) {
-                    Err(SpecError::new(field, "holds a zero byte, which no program can receive: remove it"))
+                    Err(SpecError::new(
+                        field,
+                        "holds a zero byte, which no program can receive: remove it",
+                    ))
                 } else if exec.argv.len() > Limits::ARGV_ITEMS || bytes > Limits::ARGV_BYTES {
-                    let message = format!("may have {} items and {} bytes", Limits::ARGV_ITEMS, Limits::ARGV_BYTES);
+                    let message = format!(
+                        "may have {} items and {} bytes",
+                        Limits::ARGV_ITEMS,
+                        Limits::ARGV_BYTES
+                    );
                     Err(SpecError::new(field, message))
                 } else {
                     Ok(())
                 }
             }
             Task::Handler(handler) => {
-                let fits = !handler.name.is_empty() && handler.name.chars().count() <= Limits::NAME_CHARS;
-                if fits && !handler.name.chars().any(|c| c.is_control() || c.is_whitespace()) {
+                let fits =
+                    !handler.name.is_empty() && handler.name.chars().count() <= Limits::NAME_CHARS;
+                if fits
+                    && !handler
+                        .name
+                        .chars()
+                        .any(|c| c.is_control() || c.is_whitespace())
+                {
                     Ok(())
                 } else {
-                    Err(SpecError::new("task.handler.name", "must be 1 to 128 printable characters without spaces"))
+                    Err(SpecError::new(
+                        "task.handler.name",
+                        "must be 1 to 128 printable characters without spaces",
+                    ))
                 }
             }
         }
@@ -272,7 +344,11 @@ impl JobSpec {
 pub(crate) fn check_params(field: &str, params: Option<&JsonText>) -> Result<(), SpecError> {
     match params {
         Some(params) if params.as_str().len() > Limits::PARAMS_BYTES => {
-            let message = format!("may have {} bytes, has {}", Limits::PARAMS_BYTES, params.as_str().len());
+            let message = format!(
+                "may have {} bytes, has {}",
+                Limits::PARAMS_BYTES,
+                params.as_str().len()
+            );
             Err(SpecError::new(field, message))
         }
         _ => Ok(()),

@@ -21,7 +21,10 @@ impl JsonText {
     pub fn parse(field: &'static str, text: &str) -> Result<Self, JsonError> {
         match serde_json::from_str::<serde::de::IgnoredAny>(text) {
             Ok(_) => Ok(Self(Arc::from(text))),
-            Err(error) => Err(JsonError { field, message: error.to_string() }),
+            Err(error) => Err(JsonError {
+                field,
+                message: error.to_string(),
+            }),
         }
     }
 
@@ -57,7 +60,9 @@ impl Serialize for JsonText {
 impl<'de> Deserialize<'de> for JsonText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         if deserializer.is_human_readable() {
-            Ok(Self::from_value(&serde_json::Value::deserialize(deserializer)?))
+            Ok(Self::from_value(&serde_json::Value::deserialize(
+                deserializer,
+            )?))
         } else {
             Ok(Self(Arc::from(String::deserialize(deserializer)?)))
         }

@@ -12,16 +12,24 @@ mod run;
 mod system;
 mod time;
 
-pub use id::{Epoch, Fence, IdError, JobId, ProcessId, RunId, SegmentId, SessionId, TokenId, id_created_ms, id_segment};
+pub use id::{
+    Epoch, Fence, IdError, JobId, ProcessId, RunId, SegmentId, SessionId, TokenId, id_created_ms,
+    id_segment,
+};
+pub(crate) use id::{raw_floor, raw_next};
+pub(crate) use job::check_params;
 pub use job::{
-    Exec, Handler, JobRecord, JobRow, JobSpec, JobVersion, Overlap, Pause, Placement, Requirement, Retention, ScheduleRow,
-    SpecError, Task, TaskNeed, Unfired, UnfiredReason,
+    Exec, Handler, JobRecord, JobRow, JobSpec, JobVersion, Overlap, Pause, Placement, Requirement,
+    Retention, ScheduleRow, SpecError, Task, TaskNeed, Unfired, UnfiredReason,
 };
 pub use json::{JsonError, JsonText};
 pub use limits::Limits;
 pub use name::{Actor, JobName, NameError, NamespaceName, WorkerName};
 pub use run::{
-    Attempt, AttemptEnd, AttemptOutcome, CancelRequest, LogLocator, Origin, Reason, Run, RunState, Transition,
+    Attempt, AttemptEnd, AttemptOutcome, CancelRequest, LogLocator, Origin, Reason, Run, RunState,
+    Transition,
 };
-pub use system::{Counters, IdempotencyEntry, IdempotencyHash, Meta, Role, SegmentRow, SessionRow, TokenRow};
+pub use system::{
+    Counters, IdempotencyEntry, IdempotencyHash, Meta, Role, SegmentRow, SessionRow, TokenRow,
+};
 pub use time::{MonoMs, Now, WallMs};

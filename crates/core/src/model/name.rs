@@ -14,9 +14,20 @@ pub enum NameError {
     #[error("a {kind} name must not be empty: give it 1 to 128 characters of a-z 0-9 . _ -")]
     Empty { kind: &'static str },
     #[error("a {kind} name may have 128 characters, `{start}…` has {length}: shorten it")]
-    TooLong { kind: &'static str, start: String, length: usize },
-    #[error("`{given}` is not a {kind} name: `{found}` at character {position} is not one of a-z 0-9 . _ -")]
-    Character { kind: &'static str, given: String, found: char, position: usize },
+    TooLong {
+        kind: &'static str,
+        start: String,
+        length: usize,
+    },
+    #[error(
+        "`{given}` is not a {kind} name: `{found}` at character {position} is not one of a-z 0-9 . _ -"
+    )]
+    Character {
+        kind: &'static str,
+        given: String,
+        found: char,
+        position: usize,
+    },
 }
 
 fn check(kind: &'static str, text: &str) -> Result<(), NameError> {
@@ -25,14 +36,22 @@ fn check(kind: &'static str, text: &str) -> Result<(), NameError> {
     }
     let length = text.chars().count();
     if length > Limits::NAME_CHARS {
-        return Err(NameError::TooLong { kind, start: text.chars().take(20).collect(), length });
+        return Err(NameError::TooLong {
+            kind,
+            start: text.chars().take(20).collect(),
+            length,
+        });
     }
-    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '.' | '_' | '-');
+    let allowed =
+        |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '.' | '_' | '-');
     match text.chars().enumerate().find(|(_, c)| !allowed(*c)) {
         None => Ok(()),
-        Some((index, found)) => {
-            Err(NameError::Character { kind, given: text.to_owned(), found, position: index + 1 })
-        }
+        Some((index, found)) => Err(NameError::Character {
+            kind,
+            given: text.to_owned(),
+            found,
+            position: index + 1,
+        }),
     }
 }
 

@@ -12,7 +12,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Actor, Fence, JobId, JsonText, NamespaceName, ProcessId, Retention, RunId, WallMs, WorkerName};
+use super::{
+    Actor, Fence, JobId, JsonText, NamespaceName, ProcessId, Retention, RunId, WallMs, WorkerName,
+};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
@@ -26,8 +28,14 @@ pub enum RunState {
 }
 
 impl RunState {
-    pub const ALL: [Self; 6] =
-        [Self::Pending, Self::Scheduled, Self::Running, Self::Completed, Self::Failed, Self::Cancelled];
+    pub const ALL: [Self; 6] = [
+        Self::Pending,
+        Self::Scheduled,
+        Self::Running,
+        Self::Completed,
+        Self::Failed,
+        Self::Cancelled,
+    ];
 
     pub fn is_terminal(self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
@@ -192,10 +200,21 @@ pub struct Run {
 impl Run {
     /// Moves to `next` and records why. The caller has checked that the table allows it.
     pub fn transition(&mut self, next: RunState, at: WallMs, reason: Reason) {
-        assert!(self.state.may_become(next), "{}: {} may not become {}", self.id, self.state.as_str(), next.as_str());
+        assert!(
+            self.state.may_become(next),
+            "{}: {} may not become {}",
+            self.id,
+            self.state.as_str(),
+            next.as_str()
+        );
         let attempt = self.attempts.last().map_or(0, |attempt| attempt.number);
         self.state = next;
-        self.transitions.push(Transition { to: next, at, reason, attempt });
+        self.transitions.push(Transition {
+            to: next,
+            at,
+            reason,
+            attempt,
+        });
     }
 
     pub fn current_attempt(&self) -> Option<&Attempt> {
@@ -203,11 +222,17 @@ impl Run {
     }
 
     pub fn finished(&self) -> Option<WallMs> {
-        if self.state.is_terminal() { self.transitions.last().map(|transition| transition.at) } else { None }
+        if self.state.is_terminal() {
+            self.transitions.last().map(|transition| transition.at)
+        } else {
+            None
+        }
     }
 
     /// The key that user code can use to recognise a repetition.
     pub fn key_for_task(&self) -> String {
-        self.idempotency_key.clone().unwrap_or_else(|| self.id.to_string())
+        self.idempotency_key
+            .clone()
+            .unwrap_or_else(|| self.id.to_string())
     }
 }

@@ -52,7 +52,8 @@ pub struct Counters {
 
 impl Counters {
     pub fn live(self) -> u64 {
-        self.created.saturating_sub(self.completed + self.failed + self.cancelled)
+        self.created
+            .saturating_sub(self.completed + self.failed + self.cancelled)
     }
 }
 

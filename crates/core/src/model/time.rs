@@ -39,12 +39,18 @@ impl MonoMs {
 impl Now {
     /// Wall minus monotonic time. It moves only when the wall clock is stepped.
     pub fn offset(self) -> i64 {
-        self.wall.0.saturating_sub(i64::try_from(self.mono.0).unwrap_or(i64::MAX))
+        self.wall
+            .0
+            .saturating_sub(i64::try_from(self.mono.0).unwrap_or(i64::MAX))
     }
 
     /// The monotonic instant at which the wall clock will show `wall`, as far as is known now.
     pub fn mono_at(self, wall: WallMs) -> MonoMs {
         let ahead = wall.since(self.wall);
-        if ahead <= 0 { self.mono } else { self.mono.plus(ahead.unsigned_abs()) }
+        if ahead <= 0 {
+            self.mono
+        } else {
+            self.mono.plus(ahead.unsigned_abs())
+        }
     }
 }

@@ -1,0 +1,219 @@
+//! The batch being built: which rows are dirty, which effects wait for their commit.
+//!
+//! Rows are noted by key while they change and copied once, in their last form, when the batch is taken. A run that ended
+//! is moved in whole. The next batch is built on top of this one while it is in flight.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::change::{ChangeSet, JobChange, Prune, RunChange, ScheduleChange};
+use crate::model::{
+    IdempotencyEntry, JobId, JobVersion, Limits, NamespaceName, Now, Run, RunId, SegmentId,
+    TokenId, Unfired, WallMs,
+};
+
+use super::{Effect, Engine};
+
+/// Rows to commit under `changes.seq`, and what to do once that is durable.
+#[derive(Debug)]
+pub struct Batch {
+    /// `None` when nothing needs to become durable; the effects may be performed at once.
+    pub changes: Option<ChangeSet>,
+    pub effects: Vec<Effect>,
+}
+
+/// What happened to a run since the last batch was taken.
+#[derive(Debug)]
+pub(super) enum RunNote {
+    /// Resident and new.
+    Inserted,
+    /// Resident and known to the store.
+    Updated,
+    /// Not resident: made and parked.
+    Parked(Box<Run>),
+    Finished(Box<Run>),
+    InsertedFinished(Box<Run>),
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Building {
+    pub(super) effects: Vec<Effect>,
+    jobs: BTreeMap<JobId, bool>,
+    versions: Vec<JobVersion>,
+    schedules: BTreeSet<JobId>,
+    runs: BTreeMap<RunId, RunNote>,
+    unfired: BTreeMap<(JobId, WallMs), Unfired>,
+    counters: BTreeSet<(SegmentId, NamespaceName)>,
+    keys: Vec<IdempotencyEntry>,
+    tokens: BTreeSet<TokenId>,
+    /// A commit is wanted for its own sake: to renew leases.
+    renewal: bool,
+    finished: usize,
+}
+
+/// Finished runs pruned by every commit, whatever it finishes itself.
+const PRUNE_FLOOR: usize = 64;
+
+impl Building {
+    pub(super) fn needs_commit(&self) -> bool {
+        self.renewal || self.rows() > 0
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.rows() >= Limits::COMMIT_CHANGES / 2
+    }
+
+    fn rows(&self) -> usize {
+        self.jobs.len()
+            + self.schedules.len()
+            + self.runs.len()
+            + self.unfired.len()
+            + self.keys.len()
+            + self.tokens.len()
+    }
+
+    pub(super) fn want_renewal(&mut self) {
+        self.renewal = true;
+    }
+
+    pub(super) fn job_inserted(&mut self, job: JobId) {
+        self.jobs.insert(job, true);
+    }
+
+    pub(super) fn job_updated(&mut self, job: JobId) {
+        self.jobs.entry(job).or_insert(false);
+    }
+
+    pub(super) fn version(&mut self, version: JobVersion) {
+        self.versions.push(version);
+    }
+
+    pub(super) fn schedule(&mut self, job: JobId) {
+        self.schedules.insert(job);
+    }
+
+    pub(super) fn unfired(&mut self, range: Unfired) {
+        self.unfired.insert((range.job, range.first), range);
+    }
+
+    pub(super) fn counters(&mut self, segment: SegmentId, namespace: &NamespaceName) {
+        self.counters.insert((segment, namespace.clone()));
+    }
+
+    pub(super) fn key(&mut self, entry: IdempotencyEntry) {
+        self.keys.push(entry);
+    }
+
+    pub(super) fn token(&mut self, token: TokenId) {
+        self.tokens.insert(token);
+    }
+
+    pub(super) fn run_inserted(&mut self, run: RunId) {
+        self.runs.insert(run, RunNote::Inserted);
+    }
+
+    pub(super) fn run_parked(&mut self, run: Run) {
+        self.runs.insert(run.id, RunNote::Parked(Box::new(run)));
+    }
+
+    pub(super) fn run_updated(&mut self, run: RunId) {
+        self.runs.entry(run).or_insert(RunNote::Updated);
+    }
+
+    pub(super) fn run_finished(&mut self, run: Run) {
+        self.finished += 1;
+        let id = run.id;
+        let run = Box::new(run);
+        let note = match self.runs.get(&id) {
+            Some(RunNote::Inserted | RunNote::Parked(_)) => RunNote::InsertedFinished(run),
+            None | Some(RunNote::Updated) => RunNote::Finished(run),
+            Some(RunNote::Finished(_) | RunNote::InsertedFinished(_)) => panic!("{id} ended twice"),
+        };
+        self.runs.insert(id, note);
+    }
+}
+
+impl Engine {
+    pub(super) fn close_batch(&mut self, now: Now, commit: bool) -> Batch {
+        let built = std::mem::take(&mut self.building);
+        if !commit {
+            return Batch {
+                changes: None,
+                effects: built.effects,
+            };
+        }
+        self.taken += 1;
+        let mut changes = ChangeSet {
+            session: self.session,
+            seq: self.taken,
+            extend_ms: self.options.session_ms,
+            prune: Some(Prune {
+                now: now.wall,
+                limit: PRUNE_FLOOR + 2 * built.finished,
+            }),
+            ..ChangeSet::default()
+        };
+        changes.segments = self.segments.take_raised();
+        for (id, new) in built.jobs {
+            let row = self.jobs.expect(id).row.clone();
+            changes.jobs.insert(
+                id,
+                if new {
+                    JobChange::Insert(row)
+                } else {
+                    JobChange::Update(row)
+                },
+            );
+        }
+        for id in built.schedules {
+            let job = self.jobs.expect_mut(id);
+            let change = ScheduleChange {
+                expected: job.stored_cursor,
+                row: job.schedule.clone(),
+            };
+            job.stored_cursor = Some(job.schedule.fired_through);
+            changes.schedules.insert(id, change);
+        }
+        changes.versions = built
+            .versions
+            .into_iter()
+            .map(|version| ((version.job, version.version), version))
+            .collect();
+        for (id, note) in built.runs {
+            let change = match note {
+                RunNote::Inserted => RunChange::Insert(self.runs.expect(id).run.clone()),
+                RunNote::Updated => RunChange::Update(self.runs.expect(id).run.clone()),
+                RunNote::Parked(run) => RunChange::Insert(*run),
+                RunNote::Finished(run) => RunChange::Finish(*run),
+                RunNote::InsertedFinished(run) => RunChange::InsertFinished(*run),
+            };
+            changes.runs.insert(id, change);
+        }
+        changes.unfired = built.unfired;
+        for key in built.counters {
+            changes.counters.insert(
+                key.clone(),
+                self.counters.get(&key).copied().unwrap_or_default(),
+            );
+        }
+        changes.keys = built
+            .keys
+            .into_iter()
+            .map(|entry| (entry.hash, entry))
+            .collect();
+        changes.tokens = built
+            .tokens
+            .into_iter()
+            .filter_map(|id| Some((id, self.tokens.get(&id)?.clone())))
+            .collect();
+        self.committed_at(now);
+        Batch {
+            changes: Some(changes),
+            effects: built.effects,
+        }
+    }
+
+    /// The number that the batch being built will have.
+    pub(super) fn building_seq(&self) -> u64 {
+        self.taken + 1
+    }
+}

@@ -1,0 +1,159 @@
+//! How an engine comes to life: take the segments, then read them, then serve.
+//!
+//! A take-over is an ordinary commit of the taker's own session: it revokes the sessions that had the segments and raises
+//! every epoch. Only after that commit is known are the segments read. Attempts that the store knows as leased are left
+//! alone for a whole term plus margin from then on, unless their worker dials in and names what it holds.
+
+use std::collections::BTreeMap;
+
+use crate::change::ChangeSet;
+use crate::model::{
+    Counters, Epoch, JobRecord, JobVersion, NamespaceName, Now, Run, RunState, SegmentId,
+    SegmentRow, SessionId, TokenRow, WallMs,
+};
+use crate::wheel::Wheel;
+
+use super::batch::Building;
+use super::fleet::{Fleet, Held};
+use super::jobs::Jobs;
+use super::keys::Keys;
+use super::lines::Lines;
+use super::load::Loads;
+use super::runs::{Resident, Runs};
+use super::segments::Segments;
+use super::time::Starting;
+use super::{Engine, Options};
+
+/// What an engine begins with, read after its take-over is known to be durable.
+#[derive(Debug, Default)]
+pub struct Boot {
+    pub session: SessionId,
+    /// The number of the take-over commit.
+    pub seq: u64,
+    pub segments: Vec<SegmentRow>,
+    pub counters: Vec<((SegmentId, NamespaceName), Counters)>,
+    pub tokens: Vec<TokenRow>,
+    /// The jobs of the active runs, deleted ones too.
+    pub jobs: Vec<JobRecord>,
+    /// Versions that active runs are pinned to and that are not current.
+    pub versions: Vec<JobVersion>,
+    /// Every run that has not ended and is not parked.
+    pub active: Vec<Run>,
+    /// Keys that runs are parked under.
+    pub parked_keys: Vec<String>,
+}
+
+/// The change set by which `session` takes all `segments` from `revoke`.
+pub fn take_over(
+    session: SessionId,
+    extend_ms: i64,
+    revoke: Vec<SessionId>,
+    segments: Vec<SegmentRow>,
+) -> ChangeSet {
+    let raise = |row: SegmentRow| {
+        (
+            row.id,
+            SegmentRow {
+                owner: session,
+                epoch: Epoch(row.epoch.0 + 1),
+                ..row
+            },
+        )
+    };
+    let segments: BTreeMap<SegmentId, SegmentRow> = segments.into_iter().map(raise).collect();
+    ChangeSet {
+        session,
+        seq: 1,
+        extend_ms,
+        revoke,
+        segments,
+        ..ChangeSet::default()
+    }
+}
+
+impl Engine {
+    /// An engine over what the store holds. Its first wish is to read the jobs that are due.
+    pub fn boot(options: Options, now: Now, boot: Boot) -> Self {
+        let mut engine = Self {
+            options,
+            session: boot.session,
+            segments: Segments::new(boot.segments),
+            jobs: Jobs::default(),
+            runs: Runs::default(),
+            lines: Lines::default(),
+            fleet: Fleet::default(),
+            keys: Keys::default(),
+            loads: Loads::default(),
+            tokens: boot
+                .tokens
+                .into_iter()
+                .map(|token| (token.id, token))
+                .collect(),
+            counters: boot.counters.into_iter().collect(),
+            wheel: Wheel::new(now.mono.0),
+            starting: Starting::default(),
+            offset: now.offset(),
+            now,
+            horizon: WallMs(i64::MIN),
+            reading_ahead: false,
+            building: Building::default(),
+            looked_up: BTreeMap::new(),
+            taken: boot.seq,
+            acknowledged: boot.seq,
+        };
+        for record in boot.jobs {
+            engine.adopt_job(record);
+        }
+        for version in boot.versions {
+            engine.adopt_version(version);
+        }
+        for run in boot.active {
+            engine.revive(now, run);
+        }
+        for key in boot.parked_keys {
+            engine.line_with_parked(&key);
+        }
+        engine.committed_at(now);
+        engine.read_ahead(now);
+        engine
+    }
+
+    /// A run that was ready or leased when the last engine ended.
+    fn revive(&mut self, now: Now, run: Run) {
+        let id = run.id;
+        let compiled = self.pinned(run.job, run.job_version);
+        let leased = run.current_attempt().map(|attempt| {
+            (
+                attempt.worker.clone(),
+                attempt.process,
+                attempt.number,
+                attempt.fence,
+            )
+        });
+        let state = run.state;
+        let line = self.line_of(&compiled);
+        self.runs.insert(Resident {
+            run,
+            compiled,
+            was_parked: false,
+        });
+        match (state, leased) {
+            (RunState::Pending, None) => self.lines.push(line, id),
+            (RunState::Scheduled | RunState::Running, Some((worker, process, attempt, fence))) => {
+                self.expect_worker(now, &worker, process);
+                self.fleet.expect_mut(process).attempts.insert(
+                    id,
+                    Held {
+                        attempt,
+                        fence,
+                        sent: None,
+                    },
+                );
+            }
+            (state, _) => panic!(
+                "{id} is {} in the active table with an attempt that does not fit",
+                state.as_str()
+            ),
+        }
+    }
+}

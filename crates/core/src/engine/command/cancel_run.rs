@@ -1,0 +1,71 @@
+//! Asks a run to stop. A waiting run is cancelled at once. A leased one keeps its place until its worker confirms or the
+//! lease ends; the request is durable when it is acknowledged, and the outcome that commits first stands.
+
+use crate::model::{Actor, CancelRequest, NamespaceName, Now, Reason, RunId, RunState};
+
+use super::super::{AttemptRef, Effect, Engine, Refusal, Reply, ToWorker};
+use super::Answer;
+
+impl Engine {
+    pub(super) fn cancel_run(
+        &mut self,
+        now: Now,
+        actor: &Actor,
+        id: RunId,
+        scope: Option<&NamespaceName>,
+    ) -> Answer {
+        let outside = |namespace: &NamespaceName| scope.is_some_and(|scope| scope != namespace);
+        if let Some(looked_up) = self.looked_up.remove(&id) {
+            let run = looked_up
+                .filter(|run| !outside(&run.namespace))
+                .ok_or(Refusal::NoSuchRun(id))?;
+            return Ok(Reply::Run(Box::new(run)));
+        }
+        let resident = self
+            .runs
+            .get_mut(id)
+            .filter(|held| !outside(&held.run.namespace))
+            .ok_or(Refusal::NoSuchRun(id))?;
+        let run = &mut resident.run;
+        if run.cancel.is_none() {
+            run.cancel = Some(CancelRequest {
+                at: now.wall,
+                actor: actor.clone(),
+            });
+        }
+        let mut answer = run.clone();
+        match run
+            .current_attempt()
+            .map(|attempt| (attempt.process, attempt.number, attempt.fence))
+        {
+            Some((process, attempt, fence)) => {
+                self.building.run_updated(id);
+                if let Some(stream) = self.fleet.get(process).and_then(|worker| worker.stream) {
+                    let attempt = AttemptRef {
+                        run: id,
+                        attempt,
+                        fence,
+                    };
+                    self.effect(Effect::Send {
+                        stream,
+                        message: ToWorker::Cancel {
+                            attempt,
+                            reason: "cancelled",
+                        },
+                    });
+                }
+                self.effect(Effect::RunChanged { run: id });
+            }
+            None => {
+                let compiled = std::sync::Arc::clone(&resident.compiled);
+                let line = self.line_of(&compiled);
+                self.lines.remove(line, id);
+                let cause = format!("cancelled by {actor} before it started");
+                answer.transition(RunState::Cancelled, now.wall, Reason::Cancelled);
+                answer.error = Some(cause.clone());
+                self.end_run(now, id, RunState::Cancelled, Reason::Cancelled, Some(cause));
+            }
+        }
+        Ok(Reply::Run(Box::new(answer)))
+    }
+}

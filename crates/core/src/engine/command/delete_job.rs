@@ -1,0 +1,29 @@
+//! Deletes a job: its schedule ends, its name is free, its runs go on to their end and keep their history.
+
+use crate::model::{Actor, Now};
+
+use super::super::{Condition, Engine, JobRef, Reply};
+use super::Answer;
+
+impl Engine {
+    pub(super) fn delete_job(
+        &mut self,
+        now: Now,
+        actor: &Actor,
+        job: &JobRef,
+        condition: Condition,
+    ) -> Answer {
+        let id = self.find_job(job, condition)?;
+        self.fire_job(now, id);
+        let seq = self.building_seq();
+        let job = self.jobs.expect_mut(id);
+        job.row.deleted = true;
+        job.schedule.next_nominal = None;
+        job.schedule.next_due = None;
+        self.building.schedule(id);
+        self.arm_job(id);
+        self.touch_job(now, actor, id);
+        self.jobs.deleted(id, seq);
+        Ok(Reply::Deleted)
+    }
+}

@@ -1,0 +1,135 @@
+//! Commands from the edge: one file each. A command is carried out whole or refused; either way its ticket is answered.
+
+mod cancel_run;
+mod create_token;
+mod delete_job;
+mod pause_job;
+mod put_job;
+mod resume_job;
+mod revoke_token;
+mod trigger_runs;
+
+use crate::model::{Actor, IdempotencyHash, JobId, Now};
+
+use super::{
+    Command, Condition, Effect, Engine, Input, JobRef, LoadKey, Refusal, Reply, Step, Ticket,
+    Trigger,
+};
+
+type Answer = Result<Reply, Refusal>;
+
+impl Engine {
+    pub(super) fn command(
+        &mut self,
+        now: Now,
+        ticket: Ticket,
+        actor: Actor,
+        command: Command,
+    ) -> Step {
+        let missing = self.missing(&command);
+        if !missing.is_empty() {
+            return self.need(
+                missing,
+                Input::Command {
+                    ticket,
+                    actor,
+                    command,
+                },
+            );
+        }
+        let reply = match command {
+            Command::PutJob { spec, condition } => self.put_job(now, &actor, spec, condition),
+            Command::PauseJob { job, condition } => self.pause_job(now, &actor, &job, condition),
+            Command::ResumeJob { job, condition } => self.resume_job(now, &actor, &job, condition),
+            Command::DeleteJob { job, condition } => self.delete_job(now, &actor, &job, condition),
+            Command::TriggerRuns { triggers } => Ok(self.trigger_runs(now, &actor, triggers)),
+            Command::CancelRun { run, scope } => self.cancel_run(now, &actor, run, scope.as_ref()),
+            Command::CreateToken { token } => self.create_token(now, &actor, token),
+            Command::RevokeToken { id } => self.revoke_token(id),
+        };
+        self.effect(Effect::Reply { ticket, reply });
+        Step::Done
+    }
+
+    /// The rows a command needs that are not in memory.
+    fn missing(&self, command: &Command) -> Vec<LoadKey> {
+        let mut keys = match command {
+            Command::PutJob { spec, .. } => self.missing_name(&JobRef {
+                namespace: spec.namespace.clone(),
+                name: spec.name.clone(),
+            }),
+            Command::PauseJob { job, .. }
+            | Command::ResumeJob { job, .. }
+            | Command::DeleteJob { job, .. } => self.missing_name(job),
+            Command::TriggerRuns { triggers } => triggers
+                .iter()
+                .flat_map(|trigger| self.missing_for(trigger))
+                .collect(),
+            Command::CancelRun { run, .. } => {
+                let known = self.runs.get(*run).is_some() || self.looked_up.contains_key(run);
+                if known {
+                    Vec::new()
+                } else {
+                    vec![LoadKey::Run(*run)]
+                }
+            }
+            Command::CreateToken { .. } | Command::RevokeToken { .. } => Vec::new(),
+        };
+        keys.sort_unstable();
+        keys.dedup();
+        keys
+    }
+
+    fn missing_name(&self, job: &JobRef) -> Vec<LoadKey> {
+        if self.jobs.knows(job) {
+            Vec::new()
+        } else {
+            vec![LoadKey::JobNamed(job.clone())]
+        }
+    }
+
+    fn missing_for(&self, trigger: &Trigger) -> Vec<LoadKey> {
+        let mut keys = self.missing_name(&trigger.job);
+        if let Some(key) = &trigger.idempotency_key {
+            let hash = IdempotencyHash::of(
+                trigger.job.namespace.as_str(),
+                trigger.job.name.as_str(),
+                key,
+            );
+            if self.keys.get(&hash).is_none() {
+                keys.push(LoadKey::Idempotency(hash));
+            }
+        }
+        keys
+    }
+
+    /// The job of that name, at the revision that the caller expects.
+    fn find_job(&self, job: &JobRef, condition: Condition) -> Result<JobId, Refusal> {
+        let Some(id) = self.jobs.named(job) else {
+            return Err(Refusal::NoSuchJob(job.clone()));
+        };
+        let current = self.jobs.expect(id).row.revision;
+        match condition {
+            Condition::Any => Ok(id),
+            Condition::Revision(given) if given == current => Ok(id),
+            Condition::Revision(given) => Err(Refusal::Stale { given, current }),
+            Condition::Absent => Err(Refusal::AlreadyThere(job.clone())),
+        }
+    }
+
+    /// Notes an edit of a job's row by `actor`.
+    fn touch_job(&mut self, now: Now, actor: &Actor, id: JobId) {
+        let row = &mut self.jobs.expect_mut(id).row;
+        row.revision += 1;
+        row.updated = now.wall;
+        row.actor = actor.clone();
+        self.building.job_updated(id);
+    }
+
+    fn job_reply(&self, id: JobId, created: bool) -> Reply {
+        Reply::Job {
+            record: Box::new(self.jobs.expect(id).record()),
+            created,
+        }
+    }
+}

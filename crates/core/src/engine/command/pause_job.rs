@@ -1,0 +1,32 @@
+//! Stops a job's schedule. Times already due are decided first; runs under way go on. Pausing twice changes nothing.
+
+use crate::model::{Actor, Now, Pause};
+
+use super::super::{Condition, Engine, JobRef};
+use super::Answer;
+
+impl Engine {
+    pub(super) fn pause_job(
+        &mut self,
+        now: Now,
+        actor: &Actor,
+        job: &JobRef,
+        condition: Condition,
+    ) -> Answer {
+        let id = self.find_job(job, condition)?;
+        if self.jobs.expect(id).row.paused.is_none() {
+            self.fire_job(now, id);
+            let job = self.jobs.expect_mut(id);
+            job.row.paused = Some(Pause {
+                at: now.wall,
+                actor: actor.clone(),
+            });
+            job.schedule.next_nominal = None;
+            job.schedule.next_due = None;
+            self.building.schedule(id);
+            self.arm_job(id);
+            self.touch_job(now, actor, id);
+        }
+        Ok(self.job_reply(id, false))
+    }
+}

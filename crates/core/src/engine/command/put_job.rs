@@ -1,0 +1,116 @@
+//! Creates a job, or changes its definition. Repeating a definition changes nothing.
+//!
+//! Times up to the edit belong to the old version, so they are decided first. Only a changed schedule is planned anew,
+//! from now on: nothing fires in the past.
+
+use std::sync::Arc;
+
+use crate::model::{Actor, JobRow, JobSpec, JobVersion, Now, ScheduleRow, SegmentId, WallMs};
+
+use super::super::jobs::{Compiled, Job};
+use super::super::{Condition, Engine, JobRef, Refusal};
+use super::Answer;
+
+impl Engine {
+    pub(super) fn put_job(
+        &mut self,
+        now: Now,
+        actor: &Actor,
+        spec: JobSpec,
+        condition: Condition,
+    ) -> Answer {
+        spec.check().map_err(Refusal::Invalid)?;
+        let name = JobRef {
+            namespace: spec.namespace.clone(),
+            name: spec.name.clone(),
+        };
+        match (self.jobs.named(&name), condition) {
+            (None, Condition::Revision(_)) => Err(Refusal::NoSuchJob(name)),
+            (None, Condition::Any | Condition::Absent) => self.create_job(now, actor, spec),
+            (Some(_), condition) => self.edit_job(now, actor, spec, &name, condition),
+        }
+    }
+
+    fn create_job(&mut self, now: Now, actor: &Actor, spec: JobSpec) -> Answer {
+        let segment = SegmentId::of(spec.namespace.as_str(), spec.name.as_str());
+        let id = self.segments.job_id(segment, now.wall);
+        let row = JobRow {
+            id,
+            namespace: spec.namespace.clone(),
+            name: spec.name.clone(),
+            segment,
+            version: 1,
+            revision: 1,
+            paused: None,
+            deleted: false,
+            created: now.wall,
+            updated: now.wall,
+            actor: actor.clone(),
+        };
+        let version = JobVersion {
+            job: id,
+            version: 1,
+            spec,
+            created: now.wall,
+            actor: actor.clone(),
+        };
+        let compiled = Arc::new(Compiled::new(version.clone()).map_err(Refusal::Invalid)?);
+        let schedule = ScheduleRow {
+            job: id,
+            fired_through: WallMs(now.wall.0),
+            next_nominal: None,
+            next_due: None,
+            fires: 0,
+        };
+        self.jobs.insert(Job {
+            row,
+            compiled,
+            schedule,
+            stored_cursor: None,
+            live_scheduled: 0,
+            last_unfired: None,
+            timer: None,
+        });
+        self.building.job_inserted(id);
+        self.building.version(version);
+        self.plan_job(now, id);
+        Ok(self.job_reply(id, true))
+    }
+
+    fn edit_job(
+        &mut self,
+        now: Now,
+        actor: &Actor,
+        spec: JobSpec,
+        name: &JobRef,
+        condition: Condition,
+    ) -> Answer {
+        let id = self.find_job(name, condition)?;
+        let old = Arc::clone(&self.jobs.expect(id).compiled);
+        if old.version.spec == spec {
+            return Ok(self.job_reply(id, false));
+        }
+        let replan = old.version.spec.schedule != spec.schedule;
+        let number = old.version.version + 1;
+        let version = JobVersion {
+            job: id,
+            version: number,
+            spec,
+            created: now.wall,
+            actor: actor.clone(),
+        };
+        let compiled = Arc::new(Compiled::new(version.clone()).map_err(Refusal::Invalid)?);
+        self.fire_job(now, id);
+        let job = self.jobs.expect_mut(id);
+        job.compiled = compiled;
+        job.row.version = number;
+        self.building.version(version);
+        self.touch_job(now, actor, id);
+        if replan {
+            self.plan_job(now, id);
+        } else {
+            self.arm_job(id);
+        }
+        Ok(self.job_reply(id, false))
+    }
+}

@@ -1,0 +1,121 @@
+//! Makes runs on request. A known idempotency key answers with the run of the first request and makes none.
+
+use std::sync::Arc;
+
+use crate::model::{
+    Actor, IdempotencyEntry, IdempotencyHash, Limits, Now, Origin, Reason, Run, RunState,
+    SpecError, Transition, check_params,
+};
+
+use super::super::{Effect, Engine, Refusal, Reply, Trigger, Triggered};
+
+impl Engine {
+    pub(super) fn trigger_runs(
+        &mut self,
+        now: Now,
+        actor: &Actor,
+        triggers: Vec<Trigger>,
+    ) -> Reply {
+        Reply::Triggered(
+            triggers
+                .into_iter()
+                .map(|trigger| self.trigger_run(now, actor, trigger))
+                .collect(),
+        )
+    }
+
+    fn trigger_run(
+        &mut self,
+        now: Now,
+        actor: &Actor,
+        trigger: Trigger,
+    ) -> Result<Triggered, Refusal> {
+        check_params("params", trigger.params.as_ref()).map_err(Refusal::Invalid)?;
+        let Some(job) = self.jobs.named(&trigger.job) else {
+            return Err(Refusal::NoSuchJob(trigger.job));
+        };
+        let hash = match &trigger.idempotency_key {
+            Some(key) => Some(check_key(&trigger, key)?),
+            None => None,
+        };
+        if let Some((hash, fingerprint)) = hash
+            && let Some(Some(entry)) = self.keys.get(&hash)
+        {
+            return if entry.fingerprint == fingerprint {
+                Ok(Triggered {
+                    run: entry.run,
+                    repeated: true,
+                })
+            } else {
+                Err(Refusal::KeyReused(
+                    trigger.idempotency_key.unwrap_or_default(),
+                ))
+            };
+        }
+        let run = self.segments.run_id(job.segment(), now.wall);
+        if let Some((hash, fingerprint)) = hash {
+            let entry = IdempotencyEntry {
+                hash,
+                fingerprint,
+                run,
+                created: now.wall,
+            };
+            let seq = self.building_seq();
+            self.keys.used(entry.clone(), seq);
+            self.building.key(entry);
+        }
+        let job = self.jobs.expect(job);
+        let compiled = Arc::clone(&job.compiled);
+        let run_row = Run {
+            id: run,
+            namespace: job.row.namespace.clone(),
+            job: job.row.id,
+            job_version: compiled.version.version,
+            state: RunState::Pending,
+            origin: Origin::Api,
+            actor: actor.clone(),
+            nominal: None,
+            due: now.wall,
+            created: now.wall,
+            retention: compiled.version.spec.retention,
+            params: trigger.params,
+            idempotency_key: trigger.idempotency_key,
+            parent_run: None,
+            root_run: None,
+            rerun_of: None,
+            shard: None,
+            parked: None,
+            cancel: None,
+            attempts: Vec::new(),
+            transitions: vec![Transition {
+                to: RunState::Pending,
+                at: now.wall,
+                reason: Reason::Created,
+                attempt: 0,
+            }],
+            result: None,
+            error: None,
+        };
+        self.create_run(run_row, &compiled);
+        self.effect(Effect::RunChanged { run });
+        Ok(Triggered {
+            run,
+            repeated: false,
+        })
+    }
+}
+
+fn check_key(trigger: &Trigger, key: &str) -> Result<(IdempotencyHash, IdempotencyHash), Refusal> {
+    let length = key.chars().count();
+    if length == 0 || length > Limits::IDEMPOTENCY_KEY_CHARS {
+        let message = format!(
+            "has {length} characters: give it 1 to {}",
+            Limits::IDEMPOTENCY_KEY_CHARS
+        );
+        return Err(Refusal::Invalid(SpecError::new("idempotency_key", message)));
+    }
+    let job = &trigger.job;
+    let hash = IdempotencyHash::of(job.namespace.as_str(), job.name.as_str(), key);
+    let params = trigger.params.as_ref().map_or("", |params| params.as_str());
+    Ok((hash, IdempotencyHash::fingerprint(&["trigger", params])))
+}

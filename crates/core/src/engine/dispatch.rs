@@ -1,0 +1,120 @@
+//! Gives ready runs to workers that have credit for them, one run from each line in turn.
+
+use std::sync::Arc;
+
+use crate::model::{Attempt, Now, ProcessId, Reason, RunId, RunState};
+use crate::placement;
+
+use super::fleet::{Held, Members};
+use super::lines::LineIx;
+use super::{Assign, AttemptRef, Effect, Engine, ToWorker};
+
+impl Engine {
+    pub(super) fn dispatch(&mut self, now: Now) {
+        let mut from = LineIx::FIRST;
+        while !self.is_full() {
+            let Some(ix) = self.lines.next_active(from) else {
+                break;
+            };
+            self.serve_line(now, ix);
+            from = ix.after();
+        }
+        for scan in self.lines.short_lines() {
+            self.want(scan);
+        }
+    }
+
+    /// Assigns the first run of an active line, or takes a worker out of it that has gone silent.
+    fn serve_line(&mut self, now: Now, ix: LineIx) {
+        let Some(run) = self.lines.pop(ix) else {
+            return;
+        };
+        let policy = self.runs.expect(run).compiled.version.spec.placement;
+        let line = self.lines.line_mut(ix);
+        line.turn += 1;
+        let turn = line.turn;
+        let line = self.lines.line(ix);
+        let Some(chosen) = placement::pick(
+            policy,
+            &Members {
+                fleet: &self.fleet,
+                line,
+            },
+            turn,
+        ) else {
+            self.lines.push_front(ix, run);
+            return;
+        };
+        let process = line.members()[chosen];
+        let fresh = self
+            .fleet
+            .get(process)
+            .is_some_and(|worker| self.options.terms.fresh(worker.leased_from, now.mono));
+        if fresh {
+            self.assign(now, run, process);
+        } else {
+            self.lines.leave(ix, process);
+            self.lines.push_front(ix, run);
+        }
+    }
+
+    fn assign(&mut self, now: Now, id: RunId, process: ProcessId) {
+        let fence = self.segments.fence(id.segment(), now.wall);
+        let resident = self.runs.expect_mut(id);
+        let compiled = Arc::clone(&resident.compiled);
+        let worker = self.fleet.expect_mut(process);
+        let Some(stream) = worker.stream else {
+            panic!("a worker without a stream stands in line")
+        };
+        let run = &mut resident.run;
+        let number = run.attempts.last().map_or(0, |attempt| attempt.number) + 1;
+        run.attempts.push(Attempt {
+            number,
+            fence,
+            worker: worker.hello.worker.clone(),
+            process,
+            assigned: now.wall,
+            started: None,
+            end: None,
+        });
+        run.parked = None;
+        run.transition(RunState::Scheduled, now.wall, Reason::Assigned);
+        let attempt = AttemptRef {
+            run: id,
+            attempt: number,
+            fence,
+        };
+        worker.position += 1;
+        worker.consumed += u64::from(compiled.requirement.weight);
+        worker.attempts.insert(
+            id,
+            Held {
+                attempt: number,
+                fence,
+                sent: Some((stream, worker.position)),
+            },
+        );
+        let spec = &compiled.version.spec;
+        let assign = Assign {
+            position: worker.position,
+            attempt,
+            beat: worker.beat,
+            namespace: run.namespace.clone(),
+            job: spec.name.clone(),
+            job_version: compiled.version.version,
+            task: compiled.task().clone(),
+            params: run.params.clone().or_else(|| spec.params.clone()),
+            idempotency_key: run.key_for_task(),
+            nominal: run.nominal,
+            due: run.due,
+            timeout_ms: compiled.timeout_ms,
+            weight: compiled.requirement.weight,
+        };
+        self.building.run_updated(id);
+        self.effect(Effect::Send {
+            stream,
+            message: ToWorker::Assign(Box::new(assign)),
+        });
+        self.place_in_lines(process);
+    }
+}

@@ -1,0 +1,291 @@
+//! The workers: what they offer, what they hold, and how much more they take.
+//!
+//! A worker is one process. It has at most one current stream; what arrives on an older one is dropped. Credit belongs to
+//! a stream and dies with it: `granted` and `consumed` are sums since the stream began. A process that is known only from
+//! the attempts in the store, after a restart of the server, is a worker without a stream until it dials in.
+
+use std::collections::BTreeMap;
+
+use crate::lease::Terms;
+use crate::model::{
+    Fence, MonoMs, Now, ProcessId, Requirement, RunId, TaskNeed, WallMs, WorkerName,
+};
+use crate::placement::Candidates;
+use crate::wheel;
+
+use super::lines::{Line, LineIx};
+use super::{AttemptRef, Engine, Hello, Load, StreamId, WorkerState, WorkerView};
+
+/// An attempt that a worker holds, as far as the engine knows.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Held {
+    pub(super) attempt: u32,
+    pub(super) fence: Fence,
+    /// The stream and position it was sent on; `None` when the worker named it itself, or before a restart.
+    pub(super) sent: Option<(StreamId, u64)>,
+}
+
+#[derive(Debug)]
+pub(super) struct Worker {
+    pub(super) hello: Hello,
+    pub(super) stream: Option<StreamId>,
+    pub(super) granted: u64,
+    pub(super) consumed: u64,
+    /// Assignments sent on the current stream.
+    pub(super) position: u64,
+    pub(super) beat: u64,
+    /// When a lease was last renewed, as the server must count it.
+    pub(super) leased_from: MonoMs,
+    pub(super) last_heartbeat: Option<WallMs>,
+    pub(super) skew_ms: i64,
+    pub(super) load: Load,
+    pub(super) draining: bool,
+    pub(super) connected: WallMs,
+    pub(super) attempts: BTreeMap<RunId, Held>,
+    pub(super) timer: Option<wheel::Key>,
+    /// The lines it is able to serve.
+    lines: Vec<LineIx>,
+}
+
+impl Worker {
+    pub(super) fn credit(&self) -> u64 {
+        self.granted.saturating_sub(self.consumed)
+    }
+
+    /// Credit of a stream that is gone is void.
+    pub(super) fn void_credit(&mut self) {
+        self.granted = 0;
+        self.consumed = 0;
+        self.position = 0;
+    }
+
+    fn is_able(&self, requirement: &Requirement) -> bool {
+        let scope = self
+            .hello
+            .namespace
+            .as_ref()
+            .is_none_or(|scope| *scope == requirement.namespace);
+        let task = match &requirement.need {
+            TaskNeed::Exec => self.hello.exec,
+            TaskNeed::Handler(name) => self.hello.handlers.iter().any(|handler| handler == name),
+        };
+        scope && task && self.hello.capacity >= requirement.weight
+    }
+
+    fn has_room(&self, requirement: &Requirement, terms: &Terms, now: MonoMs) -> bool {
+        self.stream.is_some()
+            && !self.draining
+            && self.beat > 0
+            && self.credit() >= u64::from(requirement.weight)
+            && terms.fresh(self.leased_from, now)
+    }
+
+    fn state(&self) -> WorkerState {
+        match self.stream {
+            None => WorkerState::Offline,
+            Some(_) if self.draining => WorkerState::Draining,
+            Some(_) if self.credit() == 0 => WorkerState::Busy,
+            Some(_) => WorkerState::Online,
+        }
+    }
+
+    pub(super) fn view(&self) -> WorkerView {
+        WorkerView {
+            name: self.hello.worker.clone(),
+            state: self.state(),
+            host: self.hello.host.clone(),
+            version: self.hello.version.clone(),
+            labels: self.hello.labels.clone(),
+            namespace: self.hello.namespace.clone(),
+            exec: self.hello.exec,
+            handlers: self.hello.handlers.clone(),
+            capacity: self.hello.capacity,
+            credit: self.credit(),
+            attempts: self.attempts.len(),
+            load: self.load,
+            skew_ms: self.skew_ms,
+            connected: self.connected,
+            last_heartbeat: self.last_heartbeat,
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Fleet {
+    workers: BTreeMap<ProcessId, Worker>,
+    streams: BTreeMap<StreamId, ProcessId>,
+}
+
+impl Fleet {
+    pub(super) fn get(&self, process: ProcessId) -> Option<&Worker> {
+        self.workers.get(&process)
+    }
+
+    pub(super) fn get_mut(&mut self, process: ProcessId) -> Option<&mut Worker> {
+        self.workers.get_mut(&process)
+    }
+
+    pub(super) fn expect_mut(&mut self, process: ProcessId) -> &mut Worker {
+        self.workers
+            .get_mut(&process)
+            .unwrap_or_else(|| panic!("worker process {:x} is not known", process.0))
+    }
+
+    /// The process whose current stream this is.
+    pub(super) fn current(&self, stream: StreamId) -> Option<ProcessId> {
+        self.streams.get(&stream).copied()
+    }
+
+    pub(super) fn close_stream(&mut self, stream: StreamId) -> Option<ProcessId> {
+        self.streams.remove(&stream)
+    }
+
+    pub(super) fn open_stream(&mut self, stream: StreamId, process: ProcessId) {
+        self.streams.insert(stream, process);
+    }
+
+    /// Adds a process, or brings what it says of itself up to date.
+    pub(super) fn register(&mut self, now: Now, hello: Hello) -> &mut Worker {
+        let process = hello.process;
+        let worker = self.workers.entry(process).or_insert_with(|| Worker {
+            hello: hello.clone(),
+            stream: None,
+            granted: 0,
+            consumed: 0,
+            position: 0,
+            beat: 0,
+            leased_from: now.mono,
+            last_heartbeat: None,
+            skew_ms: 0,
+            load: Load::default(),
+            draining: false,
+            connected: now.wall,
+            attempts: BTreeMap::new(),
+            timer: None,
+            lines: Vec::new(),
+        });
+        worker.hello = hello;
+        worker
+    }
+
+    pub(super) fn remove(&mut self, process: ProcessId) -> Option<Worker> {
+        let worker = self.workers.remove(&process)?;
+        if let Some(stream) = worker.stream {
+            self.streams.remove(&stream);
+        }
+        Some(worker)
+    }
+
+    pub(super) fn able(&self, requirement: &Requirement) -> Vec<ProcessId> {
+        let able = self
+            .workers
+            .iter()
+            .filter(|(_, worker)| worker.is_able(requirement));
+        able.map(|(process, _)| *process).collect()
+    }
+
+    pub(super) fn serve(&mut self, process: ProcessId, line: LineIx) {
+        let lines = &mut self.expect_mut(process).lines;
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+
+    pub(super) fn view(&self) -> Vec<WorkerView> {
+        self.workers.values().map(Worker::view).collect()
+    }
+}
+
+/// The members of one line, for placement.
+pub(super) struct Members<'a> {
+    pub(super) fleet: &'a Fleet,
+    pub(super) line: &'a Line,
+}
+
+impl Candidates for Members<'_> {
+    fn len(&self) -> usize {
+        self.line.members().len()
+    }
+
+    fn load(&self, index: usize) -> u32 {
+        let worker = self
+            .line
+            .members()
+            .get(index)
+            .and_then(|process| self.fleet.get(*process));
+        worker.map_or(u32::MAX, |worker| {
+            let capacity = u64::from(worker.hello.capacity.max(1));
+            let used = capacity.saturating_sub(worker.credit());
+            (used * 1000 / capacity) as u32 + worker.load.cpu_permille
+        })
+    }
+}
+
+impl Engine {
+    /// A process that attempts in the store name, before it has dialled in. Its leases count from now.
+    pub(super) fn expect_worker(&mut self, now: Now, name: &WorkerName, process: ProcessId) {
+        if self.fleet.get(process).is_none() {
+            let hello = Hello {
+                worker: name.clone(),
+                process,
+                stream_number: 0,
+                namespace: None,
+                host: String::new(),
+                version: String::new(),
+                labels: BTreeMap::new(),
+                exec: false,
+                handlers: Vec::new(),
+                capacity: 0,
+            };
+            self.fleet.register(now, hello);
+            self.arm_lease(now, process);
+        }
+    }
+
+    /// Computes anew which lines a process is able to serve: what it offers has changed.
+    pub(super) fn match_lines(&mut self, process: ProcessId) {
+        let Some(worker) = self.fleet.get_mut(process) else {
+            return;
+        };
+        for line in std::mem::take(&mut worker.lines) {
+            self.lines.leave(line, process);
+        }
+        let able = self
+            .lines
+            .all()
+            .filter(|(_, line)| worker.is_able(&line.requirement));
+        worker.lines = able.map(|(ix, _)| ix).collect();
+    }
+
+    /// Puts a process in line where it has room, and takes it out where it has none.
+    pub(super) fn place_in_lines(&mut self, process: ProcessId) {
+        let now = MonoMs(self.wheel.now());
+        let Some(worker) = self.fleet.get(process) else {
+            return;
+        };
+        for ix in &worker.lines {
+            let room = worker.has_room(&self.lines.line(*ix).requirement, &self.options.terms, now);
+            if room {
+                self.lines.join(*ix, process);
+            } else {
+                self.lines.leave(*ix, process);
+            }
+        }
+    }
+
+    pub(super) fn leave_all_lines(&mut self, process: ProcessId) {
+        let Some(worker) = self.fleet.get(process) else {
+            return;
+        };
+        for ix in &worker.lines {
+            self.lines.leave(*ix, process);
+        }
+    }
+
+    /// The worker that holds exactly this attempt lets go of it.
+    pub(super) fn release_attempt(&mut self, process: ProcessId, attempt: AttemptRef) {
+        if let Some(worker) = self.fleet.get_mut(process) {
+            worker.attempts.remove(&attempt.run);
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! The jobs held in memory, by id and by name.
+//!
+//! A name is known to be taken, known to be free, or not known. A deleted job stays as a tombstone until no load that
+//! began before its deletion can bring it back.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::model::{
+    JobId, JobRecord, JobRow, JobVersion, Requirement, ScheduleRow, SpecError, Task, Unfired,
+    WallMs,
+};
+use crate::schedule::Schedule;
+use crate::wheel;
+
+use super::{Engine, JobRef};
+
+/// One version of a definition, with everything that is computed from it once.
+#[derive(Debug)]
+pub(super) struct Compiled {
+    pub(super) version: JobVersion,
+    pub(super) requirement: Requirement,
+    pub(super) park_key: Arc<str>,
+    pub(super) schedule: Option<Schedule>,
+    pub(super) timeout_ms: u64,
+}
+
+impl Compiled {
+    pub(super) fn new(version: JobVersion) -> Result<Self, SpecError> {
+        let requirement = version.spec.requirement();
+        let park_key = Arc::from(requirement.park_key());
+        let schedule = version.spec.parsed_schedule()?;
+        let timeout_ms = version.spec.parsed_timeout()?;
+        Ok(Self {
+            version,
+            requirement,
+            park_key,
+            schedule,
+            timeout_ms,
+        })
+    }
+
+    pub(super) fn task(&self) -> &Task {
+        &self.version.spec.task
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Job {
+    pub(super) row: JobRow,
+    pub(super) compiled: Arc<Compiled>,
+    pub(super) schedule: ScheduleRow,
+    /// The cursor as the store has it once the last batch taken is durable; `None` when the row is new.
+    pub(super) stored_cursor: Option<WallMs>,
+    pub(super) live_scheduled: u32,
+    pub(super) last_unfired: Option<Unfired>,
+    pub(super) timer: Option<wheel::Key>,
+}
+
+impl Job {
+    pub(super) fn record(&self) -> JobRecord {
+        JobRecord {
+            row: self.row.clone(),
+            version: self.compiled.version.clone(),
+            schedule: self.schedule.clone(),
+            live_scheduled: self.live_scheduled,
+            last_unfired: self.last_unfired.clone(),
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Jobs {
+    resident: BTreeMap<JobId, Job>,
+    names: BTreeMap<JobRef, JobId>,
+    free_names: BTreeSet<JobRef>,
+    /// Deleted jobs, with the batch that says so.
+    tombstones: BTreeMap<JobId, u64>,
+    /// Versions that resident runs are pinned to and that are not their job's current one.
+    pub(super) old_versions: BTreeMap<(JobId, u32), Arc<Compiled>>,
+}
+
+/// Free names are a convenience: asking the store again costs little.
+const FREE_NAMES: usize = 10_000;
+
+impl Jobs {
+    pub(super) fn get(&self, id: JobId) -> Option<&Job> {
+        self.resident.get(&id)
+    }
+
+    pub(super) fn get_mut(&mut self, id: JobId) -> Option<&mut Job> {
+        self.resident.get_mut(&id)
+    }
+
+    pub(super) fn expect(&self, id: JobId) -> &Job {
+        self.resident
+            .get(&id)
+            .unwrap_or_else(|| panic!("{id} is not resident"))
+    }
+
+    pub(super) fn expect_mut(&mut self, id: JobId) -> &mut Job {
+        self.resident
+            .get_mut(&id)
+            .unwrap_or_else(|| panic!("{id} is not resident"))
+    }
+
+    pub(super) fn named(&self, name: &JobRef) -> Option<JobId> {
+        self.names.get(name).copied()
+    }
+
+    /// Whether the name is known to be taken or free.
+    pub(super) fn knows(&self, name: &JobRef) -> bool {
+        self.names.contains_key(name) || self.free_names.contains(name)
+    }
+
+    pub(super) fn ids(&self) -> Vec<JobId> {
+        self.resident.keys().copied().collect()
+    }
+
+    pub(super) fn insert(&mut self, job: Job) {
+        let id = job.row.id;
+        if !job.row.deleted {
+            let name = JobRef {
+                namespace: job.row.namespace.clone(),
+                name: job.row.name.clone(),
+            };
+            self.free_names.remove(&name);
+            let before = self.names.insert(name, id);
+            assert!(
+                before.is_none_or(|before| before == id),
+                "{id} took a name that is taken"
+            );
+        }
+        self.resident.insert(id, job);
+    }
+
+    pub(super) fn note_free(&mut self, name: JobRef) {
+        if self.free_names.len() >= FREE_NAMES {
+            self.free_names.clear();
+        }
+        self.free_names.insert(name);
+    }
+
+    pub(super) fn deleted(&mut self, id: JobId, seq: u64) {
+        let row = &self.expect(id).row;
+        let name = JobRef {
+            namespace: row.namespace.clone(),
+            name: row.name.clone(),
+        };
+        self.names.remove(&name);
+        self.note_free(name);
+        self.tombstones.insert(id, seq);
+    }
+
+    /// Lets go of tombstones that no load can revive and no live run needs.
+    pub(super) fn forget_tombstones(&mut self, safe: u64) {
+        let resident = &mut self.resident;
+        self.tombstones.retain(|id, seq| {
+            let needed = *seq > safe || resident.get(id).is_some_and(|job| job.live_scheduled > 0);
+            if !needed {
+                resident.remove(id);
+            }
+            needed
+        });
+    }
+}
+
+impl Engine {
+    /// Takes a loaded job unless it is resident already.
+    pub(super) fn adopt_job(&mut self, record: JobRecord) {
+        if self.jobs.get(record.row.id).is_some() {
+            return;
+        }
+        let Ok(compiled) = Compiled::new(record.version) else {
+            panic!("the stored definition of {} is not valid", record.row.id);
+        };
+        let id = record.row.id;
+        self.jobs.insert(Job {
+            row: record.row,
+            compiled: Arc::new(compiled),
+            stored_cursor: Some(record.schedule.fired_through),
+            schedule: record.schedule,
+            live_scheduled: record.live_scheduled,
+            last_unfired: record.last_unfired,
+            timer: None,
+        });
+        self.arm_job(id);
+    }
+
+    /// The definition that a run is pinned to. Whoever loads a run loads this first.
+    pub(super) fn pinned(&self, job: JobId, version: u32) -> Arc<Compiled> {
+        let current = &self.jobs.expect(job).compiled;
+        if current.version.version == version {
+            return Arc::clone(current);
+        }
+        match self.jobs.old_versions.get(&(job, version)) {
+            Some(compiled) => Arc::clone(compiled),
+            None => panic!("version {version} of {job} is not resident"),
+        }
+    }
+
+    pub(super) fn adopt_version(&mut self, version: JobVersion) {
+        let key = (version.job, version.version);
+        if self.jobs.old_versions.contains_key(&key) {
+            return;
+        }
+        match Compiled::new(version) {
+            Ok(compiled) => self.jobs.old_versions.insert(key, Arc::new(compiled)),
+            Err(error) => panic!(
+                "stored version {} of {} is not valid: {error}",
+                key.1, key.0
+            ),
+        };
+    }
+}

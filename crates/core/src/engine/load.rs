@@ -1,0 +1,159 @@
+//! Rows on their way in.
+//!
+//! A load reads committed data, and what it brings may be older than what the engine has decided since. So each carries
+//! the last batch that was acknowledged when it was asked for; a row is taken only if it is not resident and was not
+//! changed after that. Marks of what was changed live until their batch is durable and every earlier load has returned.
+
+use std::collections::BTreeMap;
+
+use crate::model::{Now, Run, RunId, WallMs};
+
+use super::runs::Resident;
+use super::{Engine, Input, LOAD_ROWS, LoadKey, LoadRequest, Loaded, LoadedRow, Step};
+
+#[derive(Debug, Default)]
+pub(super) struct Loads {
+    next_id: u64,
+    /// Loads under way, with their tags.
+    outstanding: BTreeMap<u64, u64>,
+    wanted: Vec<LoadRequest>,
+}
+
+impl Loads {
+    fn request(&mut self, tag: u64, keys: Vec<LoadKey>) -> LoadRequest {
+        self.next_id += 1;
+        self.outstanding.insert(self.next_id, tag);
+        LoadRequest {
+            id: self.next_id,
+            tag,
+            keys,
+        }
+    }
+
+    pub(super) fn take_wanted(&mut self) -> Vec<LoadRequest> {
+        std::mem::take(&mut self.wanted)
+    }
+
+    /// Batches up to this one are durable and visible to every load under way.
+    fn safe(&self, acknowledged: u64) -> u64 {
+        self.outstanding
+            .values()
+            .copied()
+            .min()
+            .unwrap_or(acknowledged)
+            .min(acknowledged)
+    }
+}
+
+impl Engine {
+    pub(super) fn need(&mut self, keys: Vec<LoadKey>, input: Input) -> Step {
+        let request = self.loads.request(self.acknowledged, keys);
+        Step::Need {
+            request,
+            input: Box::new(input),
+        }
+    }
+
+    pub(super) fn want(&mut self, key: LoadKey) {
+        let request = self.loads.request(self.acknowledged, vec![key]);
+        self.loads.wanted.push(request);
+    }
+
+    pub(super) fn loaded(&mut self, now: Now, loaded: Loaded) {
+        let tag = self
+            .loads
+            .outstanding
+            .remove(&loaded.id)
+            .unwrap_or_else(|| panic!("load {} came twice", loaded.id));
+        for row in loaded.rows {
+            self.take_row(now, tag, row);
+        }
+        self.forget_marks();
+    }
+
+    fn take_row(&mut self, now: Now, tag: u64, row: LoadedRow) {
+        match row {
+            LoadedRow::JobNamed(_, Some(record)) | LoadedRow::Job(record) => self.adopt_job(record),
+            LoadedRow::JobNamed(name, None) => {
+                if self.jobs.named(&name).is_none() {
+                    self.jobs.note_free(name);
+                }
+            }
+            LoadedRow::Version(version) => self.adopt_version(version),
+            LoadedRow::Run(id, run) => self.take_run(id, tag, run),
+            LoadedRow::Idempotency(hash, entry) => {
+                let seq = self.building_seq();
+                self.keys.loaded(hash, entry, seq);
+            }
+            LoadedRow::Due { before, jobs } => self.take_due(now, before, jobs),
+            LoadedRow::Parked { key, runs } => self.take_parked(tag, &key, runs),
+        }
+    }
+
+    /// A run asked for by id: held for the command that asked, which steps next.
+    fn take_run(&mut self, id: RunId, tag: u64, run: Option<Run>) {
+        match run {
+            Some(run) if !run.state.is_terminal() => {
+                self.adopt_run(run, tag);
+            }
+            finished_or_missing => {
+                if self.runs.get(id).is_none() {
+                    self.looked_up.insert(id, finished_or_missing);
+                }
+            }
+        }
+    }
+
+    /// Makes a run resident, in line, unless it is resident or has ended since the load began.
+    pub(super) fn adopt_run(&mut self, run: Run, tag: u64) -> bool {
+        let id = run.id;
+        let stale = self.runs.ended_marks.get(&id).is_some_and(|seq| *seq > tag);
+        if stale || self.runs.get(id).is_some() {
+            return false;
+        }
+        let compiled = self.pinned(run.job, run.job_version);
+        let line = self.line_of(&compiled);
+        self.runs.insert(Resident {
+            run,
+            compiled,
+            was_parked: true,
+        });
+        self.lines.push(line, id);
+        true
+    }
+
+    fn take_parked(&mut self, tag: u64, key: &str, runs: Vec<Run>) {
+        let last = runs.last().map(|run| run.id);
+        let all = runs.len() < LOAD_ROWS;
+        for run in runs {
+            self.adopt_run(run, tag);
+        }
+        if let Some(next) = self.lines.scanned(key, last, all) {
+            self.want(next);
+        }
+    }
+
+    fn take_due(&mut self, now: Now, before: WallMs, jobs: Vec<crate::model::JobRecord>) {
+        let last = jobs
+            .last()
+            .and_then(|record| Some((record.schedule.next_due?, record.row.id)));
+        let all = jobs.len() < LOAD_ROWS;
+        for record in jobs {
+            self.adopt_job(record);
+        }
+        match last {
+            Some(after) if !all => self.want(LoadKey::Due {
+                before,
+                after: Some(after),
+            }),
+            _ => self.read_ahead_done(now, before),
+        }
+    }
+
+    pub(super) fn forget_marks(&mut self) {
+        let safe = self.loads.safe(self.acknowledged);
+        self.keys.forget(safe);
+        self.runs.ended_marks.retain(|_, seq| *seq > safe);
+        self.jobs.forget_tombstones(safe);
+    }
+}

@@ -1,0 +1,147 @@
+//! The runs held in memory: ready or leased. Parked and finished ones are in the store only.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::model::{Counters, NamespaceName, Now, Origin, Reason, Run, RunId, RunState, SegmentId};
+
+use super::jobs::Compiled;
+use super::{AttemptRef, Effect, Engine};
+
+#[derive(Debug)]
+pub(super) struct Resident {
+    pub(super) run: Run,
+    /// The job version it is pinned to.
+    pub(super) compiled: Arc<Compiled>,
+    /// It came from a parking place, so that a scan under way may bring it again after it ended.
+    pub(super) was_parked: bool,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Runs {
+    resident: BTreeMap<RunId, Resident>,
+    /// Once parked runs that ended, with the batch that says so: a load older than that must not revive them.
+    pub(super) ended_marks: BTreeMap<RunId, u64>,
+}
+
+impl Runs {
+    pub(super) fn get(&self, id: RunId) -> Option<&Resident> {
+        self.resident.get(&id)
+    }
+
+    pub(super) fn get_mut(&mut self, id: RunId) -> Option<&mut Resident> {
+        self.resident.get_mut(&id)
+    }
+
+    pub(super) fn expect(&self, id: RunId) -> &Resident {
+        self.resident
+            .get(&id)
+            .unwrap_or_else(|| panic!("{id} is not resident"))
+    }
+
+    pub(super) fn expect_mut(&mut self, id: RunId) -> &mut Resident {
+        self.resident
+            .get_mut(&id)
+            .unwrap_or_else(|| panic!("{id} is not resident"))
+    }
+
+    pub(super) fn insert(&mut self, resident: Resident) {
+        let id = resident.run.id;
+        assert!(
+            self.resident.insert(id, resident).is_none(),
+            "{id} is resident twice"
+        );
+    }
+
+    /// The run whose current attempt is exactly this one.
+    pub(super) fn with_attempt(&mut self, attempt: AttemptRef) -> Option<&mut Resident> {
+        self.resident.get_mut(&attempt.run).filter(|resident| {
+            let current = resident.run.current_attempt();
+            current.is_some_and(|current| {
+                current.number == attempt.attempt && current.fence == attempt.fence
+            })
+        })
+    }
+}
+
+impl Engine {
+    /// Makes a run and puts it in line, or parks it when the line is longer than memory should hold.
+    pub(super) fn create_run(&mut self, mut run: Run, compiled: &Arc<Compiled>) {
+        self.count(run.id.segment(), &run.namespace, |counters| {
+            counters.created += 1
+        });
+        if run.origin == Origin::Schedule {
+            self.jobs.expect_mut(run.job).live_scheduled += 1;
+        }
+        let line = self.line_of(compiled);
+        if self.lines.must_park(line) {
+            run.parked = Some(compiled.park_key.to_string());
+            self.lines.parked(line);
+            self.building.run_parked(run);
+        } else {
+            let id = run.id;
+            self.building.run_inserted(id);
+            self.runs.insert(Resident {
+                run,
+                compiled: Arc::clone(compiled),
+                was_parked: false,
+            });
+            self.lines.push(line, id);
+        }
+    }
+
+    /// Ends a resident run for ever: it leaves memory and moves to the history.
+    pub(super) fn end_run(
+        &mut self,
+        now: Now,
+        id: RunId,
+        state: RunState,
+        reason: Reason,
+        error: Option<String>,
+    ) {
+        let seq = self.building_seq();
+        let Some(Resident {
+            mut run,
+            was_parked,
+            ..
+        }) = self.runs.resident.remove(&id)
+        else {
+            panic!("{id} ended but is not resident");
+        };
+        run.transition(state, now.wall, reason);
+        run.error = error;
+        run.parked = None;
+        if was_parked {
+            self.runs.ended_marks.insert(id, seq);
+        }
+        self.count(id.segment(), &run.namespace, |counters| match state {
+            RunState::Completed => counters.completed += 1,
+            RunState::Failed => counters.failed += 1,
+            RunState::Cancelled => counters.cancelled += 1,
+            RunState::Pending | RunState::Scheduled | RunState::Running => {
+                panic!("{id} ended in {}", state.as_str())
+            }
+        });
+        if run.origin == Origin::Schedule {
+            let job = self.jobs.expect_mut(run.job);
+            assert!(job.live_scheduled > 0, "{id} was not counted as live");
+            job.live_scheduled -= 1;
+        }
+        self.building.run_finished(run);
+        self.effect(Effect::RunChanged { run: id });
+    }
+
+    fn count(
+        &mut self,
+        segment: SegmentId,
+        namespace: &NamespaceName,
+        change: impl FnOnce(&mut Counters),
+    ) {
+        change(
+            self.counters
+                .entry((segment, namespace.clone()))
+                .or_default(),
+        );
+        self.building.counters(segment, namespace);
+    }
+}

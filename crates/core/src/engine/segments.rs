@@ -1,0 +1,85 @@
+//! The segments this engine owns, and the ids it draws from them.
+//!
+//! No id above a segment's mark was ever stored or shown. Drawing one above it raises the mark some seconds ahead, in the
+//! batch that stores the id; whoever takes the segment over begins above the mark, so an id is never made twice.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::model::{Fence, JobId, RunId, SegmentId, SegmentRow, TokenId, WallMs, id_created_ms};
+use crate::model::{raw_floor, raw_next};
+
+/// How far ahead a raised mark lies: a row written every few seconds for each busy segment.
+const MARK_AHEAD_MS: i64 = 5_000;
+
+#[derive(Debug)]
+struct Owned {
+    row: SegmentRow,
+    last: u64,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Segments {
+    owned: BTreeMap<SegmentId, Owned>,
+    raised: BTreeSet<SegmentId>,
+}
+
+impl Segments {
+    pub(super) fn new(rows: Vec<SegmentRow>) -> Self {
+        let owned = rows
+            .into_iter()
+            .map(|row| {
+                (
+                    row.id,
+                    Owned {
+                        last: row.id_mark,
+                        row,
+                    },
+                )
+            })
+            .collect();
+        Self {
+            owned,
+            raised: BTreeSet::new(),
+        }
+    }
+
+    fn draw(&mut self, segment: SegmentId, now: WallMs) -> u64 {
+        let Some(owned) = self.owned.get_mut(&segment) else {
+            panic!("segment {} is not owned", segment.0);
+        };
+        let id =
+            raw_floor(now, segment).max(raw_next(owned.last.max(raw_floor(WallMs(0), segment))));
+        owned.last = id;
+        if id > owned.row.id_mark {
+            owned.row.id_mark = raw_floor(id_created_ms(id).plus(MARK_AHEAD_MS), segment);
+            self.raised.insert(segment);
+        }
+        id
+    }
+
+    pub(super) fn run_id(&mut self, segment: SegmentId, now: WallMs) -> RunId {
+        RunId(self.draw(segment, now))
+    }
+
+    pub(super) fn job_id(&mut self, segment: SegmentId, now: WallMs) -> JobId {
+        JobId(self.draw(segment, now))
+    }
+
+    pub(super) fn token_id(&mut self, now: WallMs) -> TokenId {
+        TokenId(self.draw(SegmentId(0), now))
+    }
+
+    /// A fence from the same sequence: it grows strictly over the segment, and so over each run and key in it.
+    pub(super) fn fence(&mut self, segment: SegmentId, now: WallMs) -> Fence {
+        Fence(self.draw(segment, now))
+    }
+
+    /// The rows whose mark was raised since the last call.
+    pub(super) fn take_raised(&mut self) -> BTreeMap<SegmentId, SegmentRow> {
+        let raised = std::mem::take(&mut self.raised);
+        raised
+            .into_iter()
+            .filter_map(|id| Some((id, self.owned.get(&id)?.row.clone())))
+            .collect()
+    }
+}

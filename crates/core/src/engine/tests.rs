@@ -1,0 +1,1 @@
+//! The engine by itself: steps in, batches out.

@@ -1,0 +1,180 @@
+//! What time does: due jobs, leases that end, starts worth writing down, reading ahead.
+//!
+//! Timers run on the monotonic clock. Those of schedules are placed by the wall clock's offset from it, and placed anew
+//! when that offset moves; a timer that comes early by the wall clock simply waits again, so no job fires before its time.
+
+use std::collections::VecDeque;
+
+use crate::model::{JobId, MonoMs, Now, ProcessId, RunState, WallMs};
+
+use super::{AttemptRef, Engine, LoadKey};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Timer {
+    JobDue(JobId),
+    LeaseOver(ProcessId),
+    ReadAhead,
+}
+
+/// A start is written with the run's next change, or alone once the attempt is this old.
+const WRITE_START_AFTER_MS: u64 = 500;
+/// Less than this is the noise of reading two clocks one after the other.
+const OFFSET_NOISE_MS: i64 = 5;
+
+/// Attempts that started and whose start is not written yet, oldest first; what is due, and when a commit last was.
+#[derive(Debug, Default)]
+pub(super) struct Starting {
+    unwritten: VecDeque<(MonoMs, AttemptRef)>,
+    /// Timers that came due and wait for room in the batch.
+    backlog: VecDeque<Timer>,
+    last_commit: MonoMs,
+}
+
+impl Engine {
+    /// When the next tick is worth while; at once when timers wait for room in a batch.
+    pub fn next_wakeup(&self, now: Now) -> Option<MonoMs> {
+        if !self.starting.backlog.is_empty() {
+            return Some(now.mono);
+        }
+        let wheel = self.wheel.next_at().map(MonoMs);
+        let start = self
+            .starting
+            .unwritten
+            .front()
+            .map(|(at, _)| at.plus(WRITE_START_AFTER_MS));
+        let idle = self
+            .options
+            .idle_commit_ms
+            .map(|idle| self.starting.last_commit.plus(idle));
+        [wheel, start, idle].into_iter().flatten().min()
+    }
+
+    pub(super) fn tick(&mut self, now: Now) {
+        let mut due = Vec::new();
+        self.wheel.advance(now.mono.0, &mut due);
+        self.starting
+            .backlog
+            .extend(due.into_iter().map(|(_, timer)| timer));
+        while !self.is_full() {
+            let Some(timer) = self.starting.backlog.pop_front() else {
+                break;
+            };
+            match timer {
+                Timer::JobDue(job) => self.job_due(now, job),
+                Timer::LeaseOver(process) => self.lease_over(now, process),
+                Timer::ReadAhead => self.read_ahead(now),
+            }
+        }
+        self.write_starts(now);
+    }
+
+    /// Notices a step of the wall clock and places the timers of schedules anew.
+    pub(super) fn follow_clock(&mut self, now: Now) {
+        self.now = now;
+        if now.offset().saturating_sub(self.offset).abs() > OFFSET_NOISE_MS {
+            self.offset = now.offset();
+            for job in self.jobs.ids() {
+                self.arm_job(job);
+            }
+            if now.wall.plus(self.options.window_ms / 2) > self.horizon {
+                self.read_ahead(now);
+            }
+        }
+    }
+
+    /// Sets the timer of a job's next due time, or clears it.
+    pub(super) fn arm_job(&mut self, id: JobId) {
+        let now = self.now;
+        let Some(job) = self.jobs.get_mut(id) else {
+            return;
+        };
+        if let Some(timer) = job.timer.take() {
+            self.wheel.cancel(timer);
+        }
+        if let Some(due) = job.schedule.next_due {
+            job.timer = Some(self.wheel.insert(now.mono_at(due).0, Timer::JobDue(id)));
+        }
+    }
+
+    pub(super) fn arm_lease(&mut self, now: Now, process: ProcessId) {
+        let terms = self.options.terms;
+        let Some(worker) = self.fleet.get_mut(process) else {
+            return;
+        };
+        if worker.timer.is_none() {
+            let at = terms.over_at(worker.leased_from).max(now.mono.plus(1));
+            worker.timer = Some(self.wheel.insert(at.0, Timer::LeaseOver(process)));
+        }
+    }
+
+    fn job_due(&mut self, now: Now, id: JobId) {
+        if let Some(job) = self.jobs.get_mut(id) {
+            job.timer = None;
+            self.fire_job(now, id);
+            self.arm_job(id);
+        }
+    }
+
+    /// A worker's lease may be over: unless it was renewed meanwhile, everything it held is lost.
+    fn lease_over(&mut self, now: Now, process: ProcessId) {
+        let Some(worker) = self.fleet.get_mut(process) else {
+            return;
+        };
+        worker.timer = None;
+        if self.options.terms.over_at(worker.leased_from) > now.mono {
+            self.arm_lease(now, process);
+        } else {
+            self.drop_worker(now, process);
+        }
+    }
+
+    pub(super) fn read_ahead(&mut self, now: Now) {
+        if !self.reading_ahead {
+            self.reading_ahead = true;
+            self.want(LoadKey::Due {
+                before: now.wall.plus(self.options.window_ms),
+                after: None,
+            });
+        }
+    }
+
+    pub(super) fn read_ahead_done(&mut self, now: Now, before: WallMs) {
+        self.reading_ahead = false;
+        self.horizon = before;
+        let again = before.plus(-self.options.window_ms / 2);
+        self.wheel
+            .insert(now.mono_at(again).max(now.mono.plus(1)).0, Timer::ReadAhead);
+    }
+
+    /// Remembers a start that may soon be followed by its end.
+    pub(super) fn note_start(&mut self, now: Now, attempt: AttemptRef) {
+        self.starting.unwritten.push_back((now.mono, attempt));
+    }
+
+    fn write_starts(&mut self, now: Now) {
+        while let Some((at, attempt)) = self.starting.unwritten.front().copied() {
+            if at.plus(WRITE_START_AFTER_MS) > now.mono || self.is_full() {
+                break;
+            }
+            self.starting.unwritten.pop_front();
+            let running = self
+                .runs
+                .with_attempt(attempt)
+                .is_some_and(|held| held.run.state == RunState::Running);
+            if running {
+                self.building.run_updated(attempt.run);
+                self.effect(super::Effect::RunChanged { run: attempt.run });
+            }
+        }
+    }
+
+    pub(super) fn idle_too_long(&self, now: Now) -> bool {
+        self.options
+            .idle_commit_ms
+            .is_some_and(|idle| now.mono >= self.starting.last_commit.plus(idle))
+    }
+
+    pub(super) fn committed_at(&mut self, now: Now) {
+        self.starting.last_commit = now.mono;
+    }
+}

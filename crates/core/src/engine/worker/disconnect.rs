@@ -1,0 +1,40 @@
+//! A stream ends: by accident, and the worker may be back within its lease; or for good, holding nothing.
+
+use crate::model::{Now, ProcessId};
+
+use super::super::{Engine, StreamId};
+
+impl Engine {
+    /// Nothing is concluded from a broken stream: the worker runs on until its lease ends.
+    pub(super) fn disconnect(&mut self, process: ProcessId, stream: StreamId) {
+        self.fleet.close_stream(stream);
+        let worker = self.fleet.expect_mut(process);
+        worker.stream = None;
+        worker.void_credit();
+        self.leave_all_lines(process);
+    }
+
+    /// The worker says that it leaves and runs nothing: what it was thought to hold is lost.
+    pub(super) fn goodbye(&mut self, now: Now, process: ProcessId) {
+        self.drop_worker(now, process);
+    }
+
+    /// Forgets a process that cannot run anything any more.
+    pub(in super::super) fn drop_worker(&mut self, now: Now, process: ProcessId) {
+        self.leave_all_lines(process);
+        let Some(worker) = self.fleet.remove(process) else {
+            return;
+        };
+        if let Some(timer) = worker.timer {
+            self.wheel.cancel(timer);
+        }
+        for (run, held) in worker.attempts {
+            let attempt = super::super::AttemptRef {
+                run,
+                attempt: held.attempt,
+                fence: held.fence,
+            };
+            self.lose_attempt(now, attempt, "its worker did not renew the lease");
+        }
+    }
+}

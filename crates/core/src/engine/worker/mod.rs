@@ -1,0 +1,38 @@
+//! Events from workers: one file each. What arrives on a stream that is not its process's current one is dropped.
+
+mod connect;
+mod credit;
+mod disconnect;
+mod finish_attempt;
+mod heartbeat;
+mod lose_attempt;
+mod start_attempt;
+
+use crate::model::Now;
+
+use super::{Engine, StreamId, WorkerEvent};
+
+impl Engine {
+    pub(super) fn worker_event(&mut self, now: Now, stream: StreamId, event: WorkerEvent) {
+        if let WorkerEvent::Connected(hello) = event {
+            self.connect(now, stream, hello);
+            return;
+        }
+        let Some(process) = self.fleet.current(stream) else {
+            return;
+        };
+        match event {
+            WorkerEvent::Connected(_) => {}
+            WorkerEvent::Heartbeat(heartbeat) => self.heartbeat(now, process, stream, heartbeat),
+            WorkerEvent::Granted { total } => self.grant(process, total),
+            WorkerEvent::Recalled { id } => self.recall(process, stream, id),
+            WorkerEvent::Started { attempt, at } => self.start_attempt(now, attempt, at),
+            WorkerEvent::Finished(finished) => self.finish_attempt(now, stream, finished),
+            WorkerEvent::Refused { attempt, reason } => {
+                self.refuse_attempt(now, process, attempt, &reason)
+            }
+            WorkerEvent::Goodbye => self.goodbye(now, process),
+            WorkerEvent::Disconnected => self.disconnect(process, stream),
+        }
+    }
+}
