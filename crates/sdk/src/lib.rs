@@ -1,1 +1,5 @@
-//! Placeholder.
+//! Write Drumtower handlers in Rust.
+//!
+//! - [`session`]: the protocol's worker side, without I/O.
+
+pub mod session;

@@ -1,0 +1,199 @@
+//! One attempt that the worker answers for, from its assignment to the acknowledgement of its end.
+//!
+//! ```text
+//! Starting ──attempt_started──► Running ──attempt_finished──► Finished ──FinishAck──► forgotten
+//!     └───────────────────attempt_finished───────────────────────►┘
+//! ```
+//!
+//! While it has not finished it may be told to stop (once, the first reason stands) and later be aborted (once).
+
+use drumtower_core::model::MonoMs;
+use drumtower_proto::worker::v1 as wire;
+
+use super::StopReason;
+use super::log::Log;
+
+const NEVER: MonoMs = MonoMs(u64::MAX);
+
+#[derive(Debug)]
+pub(super) struct Held {
+    pub(super) attempt: wire::AttemptRef,
+    pub(super) weight: u32,
+    /// When its lease ends.
+    pub(super) deadline: MonoMs,
+    pub(super) timeout_ms: u64,
+    pub(super) timeout_at: MonoMs,
+    pub(super) phase: Phase,
+    pub(super) stop: Option<Stop>,
+    pub(super) log: Log,
+    /// Whether the outbox has an entry that will send its chunks.
+    pub(super) log_queued: bool,
+    /// The server knows an end of it, so this one is not to be told.
+    pub(super) settled: bool,
+}
+
+#[derive(Debug)]
+pub(super) enum Phase {
+    Starting,
+    Running { wall_ms: i64 },
+    Finished(Box<wire::Finished>),
+}
+
+#[derive(Debug)]
+pub(super) struct Stop {
+    pub(super) reason: StopReason,
+    abort_at: MonoMs,
+    aborted: bool,
+}
+
+/// How long before the end of a lease, and how long after being told, an attempt stops.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct StopTimes {
+    pub(super) margin_ms: u64,
+    pub(super) grace_ms: u64,
+}
+
+/// What time has made of an attempt.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Due {
+    Stop(StopReason),
+    Abort,
+}
+
+impl Held {
+    pub(super) fn new(
+        attempt: wire::AttemptRef,
+        weight: u32,
+        timeout_ms: u64,
+        deadline: MonoMs,
+    ) -> Self {
+        Self {
+            attempt,
+            weight,
+            deadline,
+            timeout_ms,
+            timeout_at: NEVER,
+            phase: Phase::Starting,
+            stop: None,
+            log: Log::default(),
+            log_queued: false,
+            settled: false,
+        }
+    }
+
+    pub(super) fn is_finished(&self) -> bool {
+        matches!(self.phase, Phase::Finished(_))
+    }
+
+    pub(super) fn started(&mut self, now: MonoMs, wall_ms: i64) {
+        if matches!(self.phase, Phase::Starting) {
+            self.phase = Phase::Running { wall_ms };
+            if self.timeout_ms > 0 {
+                self.timeout_at = now.plus(self.timeout_ms);
+            }
+        }
+    }
+
+    /// Notes that it was told to stop. False when it had been, or has finished.
+    pub(super) fn stop(&mut self, now: MonoMs, reason: StopReason, times: StopTimes) -> bool {
+        if self.is_finished() || self.stop.is_some() {
+            return false;
+        }
+        self.stop = Some(Stop {
+            reason,
+            abort_at: now.plus(times.grace_ms),
+            aborted: false,
+        });
+        true
+    }
+
+    /// The next moment at which [`Held::due`] has something to say.
+    pub(super) fn next_moment(&self, times: StopTimes) -> MonoMs {
+        match &self.stop {
+            _ if self.is_finished() => NEVER,
+            None => before(self.deadline, times.margin_ms).min(self.timeout_at),
+            Some(stop) if stop.aborted => NEVER,
+            Some(stop) => stop.abort_at.min(self.deadline),
+        }
+    }
+
+    /// What has to be done to it by now; each thing is said once.
+    pub(super) fn due(&mut self, now: MonoMs, times: StopTimes) -> Option<Due> {
+        if self.next_moment(times) > now {
+            return None;
+        }
+        if let Some(stop) = &mut self.stop {
+            stop.aborted = true;
+            return Some(Due::Abort);
+        }
+        let lease_ends = before(self.deadline, times.margin_ms) <= now;
+        let reason = if lease_ends {
+            StopReason::LeaseEnds
+        } else {
+            StopReason::TimedOut
+        };
+        self.stop(now, reason, times);
+        Some(Due::Stop(reason))
+    }
+}
+
+pub(super) fn before(moment: MonoMs, ms: u64) -> MonoMs {
+    MonoMs(moment.0.saturating_sub(ms))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TIMES: StopTimes = StopTimes {
+        margin_ms: 10,
+        grace_ms: 50,
+    };
+
+    fn held(deadline: u64, timeout_ms: u64) -> Held {
+        let attempt = wire::AttemptRef {
+            run: 1,
+            attempt: 1,
+            fence: 1,
+        };
+        Held::new(attempt, 1, timeout_ms, MonoMs(deadline))
+    }
+
+    #[test]
+    fn the_end_of_a_lease_stops_before_and_aborts_at_it() {
+        let mut held = held(100, 0);
+        assert_eq!(held.due(MonoMs(89), TIMES), None);
+        assert_eq!(
+            held.due(MonoMs(90), TIMES),
+            Some(Due::Stop(StopReason::LeaseEnds))
+        );
+        assert_eq!(held.due(MonoMs(99), TIMES), None);
+        assert_eq!(held.due(MonoMs(100), TIMES), Some(Due::Abort));
+        assert_eq!(held.due(MonoMs(200), TIMES), None);
+    }
+
+    #[test]
+    fn a_timeout_counts_from_the_start_and_leaves_the_grace() {
+        let mut held = held(1000, 30);
+        held.started(MonoMs(20), 0);
+        assert_eq!(held.due(MonoMs(49), TIMES), None);
+        assert_eq!(
+            held.due(MonoMs(50), TIMES),
+            Some(Due::Stop(StopReason::TimedOut))
+        );
+        assert_eq!(held.next_moment(TIMES), MonoMs(100));
+        assert!(
+            !held.stop(MonoMs(60), StopReason::Cancelled, TIMES),
+            "the first reason stands"
+        );
+    }
+
+    #[test]
+    fn a_renewal_leaves_a_cancelled_attempt_its_grace() {
+        let mut held = held(100, 0);
+        assert!(held.stop(MonoMs(80), StopReason::Cancelled, TIMES));
+        assert_eq!(held.next_moment(TIMES), MonoMs(100));
+        held.deadline = MonoMs(500);
+        assert_eq!(held.next_moment(TIMES), MonoMs(130));
+    }
+}

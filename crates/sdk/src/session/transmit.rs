@@ -1,0 +1,123 @@
+//! What the worker says. Messages are made when they leave, so that they tell what is true then.
+
+use drumtower_core::model::Now;
+use drumtower_proto::worker::v1 as wire;
+use drumtower_proto::{PROTOCOL_MAX, PROTOCOL_MIN};
+use wire::worker_message::Body;
+
+use super::held::Phase;
+use super::{Attempt, Out, Recall, Session, StreamPhase};
+
+/// With this many ends that the server has not acknowledged, the worker asks for no more work.
+const UNACKNOWLEDGED_MAX: usize = 20_000;
+
+impl Session {
+    /// The next message to send on the present stream. It counts as sent at `now`, which must not be later than when it
+    /// really leaves: leases run from there.
+    pub fn poll_transmit(&mut self, now: Now) -> Option<wire::WorkerMessage> {
+        let body = match self.stream.phase {
+            StreamPhase::Down | StreamPhase::Greeted => None,
+            StreamPhase::Opened => {
+                self.stream.phase = StreamPhase::Greeted;
+                Some(Body::Hello(self.hello(now)))
+            }
+            StreamPhase::Welcomed => self.next_body(now),
+        };
+        body.map(|body| wire::WorkerMessage { body: Some(body) })
+    }
+
+    fn next_body(&mut self, now: Now) -> Option<Body> {
+        if self.stream.next_beat <= now.mono {
+            self.stream.next_beat = now.mono.plus(self.stream.heartbeat_ms);
+            return Some(Body::Heartbeat(self.heartbeat(now)));
+        }
+        if self.stream.recall == Recall::Wanted {
+            self.stream.recall = Recall::Sent;
+            return Some(Body::Recall(wire::Recall {
+                id: self.stream.number,
+            }));
+        }
+        while let Some(out) = self.outbox.pop_front() {
+            if let Some(body) = self.resolve(out) {
+                return Some(body);
+            }
+        }
+        if self.drain.is_some() {
+            return self.goodbye();
+        }
+        if self.unacknowledged >= UNACKNOWLEDGED_MAX {
+            return None;
+        }
+        self.credits
+            .grant()
+            .map(|total| Body::Grant(wire::Grant { total }))
+    }
+
+    fn resolve(&mut self, out: Out) -> Option<Body> {
+        match out {
+            Out::Refused(refused) => Some(Body::Refused(refused)),
+            Out::Log(attempt) => self.next_chunk(attempt),
+            Out::Started(attempt) => {
+                let held = self.held.get(&attempt)?;
+                // An end that follows says when it started.
+                let Phase::Running { wall_ms } = held.phase else {
+                    return None;
+                };
+                Some(Body::Started(wire::Started {
+                    attempt: Some(held.attempt),
+                    wall_ms,
+                }))
+            }
+            Out::Finished(attempt) => {
+                let held = self.held.get(&attempt)?;
+                let Phase::Finished(end) = &held.phase else {
+                    return None;
+                };
+                Some(Body::Finished(wire::Finished::clone(end)))
+            }
+        }
+    }
+
+    fn next_chunk(&mut self, attempt: Attempt) -> Option<Body> {
+        let held = self.held.get_mut(&attempt)?;
+        let chunk = held.log.next_unsent();
+        held.log_queued = held.log.has_unsent();
+        if held.log_queued {
+            // Before everything else: an end in the queue comes after all output.
+            self.outbox.push_front(Out::Log(attempt));
+        }
+        chunk.map(Body::Log)
+    }
+
+    fn hello(&self, now: Now) -> wire::Hello {
+        wire::Hello {
+            protocol_min: PROTOCOL_MIN,
+            protocol_max: PROTOCOL_MAX,
+            features: Vec::new(),
+            worker: self.config.worker.clone(),
+            process: self.config.process.0,
+            stream: self.stream.number,
+            host: self.config.host.clone(),
+            version: self.config.version.clone(),
+            labels: self.config.labels.clone().into_iter().collect(),
+            exec: self.config.exec,
+            handlers: self.config.handlers.iter().cloned().collect(),
+            capacity: self.config.capacity,
+            wall_ms: now.wall.0,
+        }
+    }
+
+    fn heartbeat(&mut self, now: Now) -> wire::Heartbeat {
+        let running_weight = u32::try_from(self.credits.running()).unwrap_or(u32::MAX);
+        wire::Heartbeat {
+            number: self.beats.send(now.mono),
+            wall_ms: now.wall.0,
+            acked_position: self.stream.last_position,
+            held: self.held.values().map(|held| held.attempt).collect(),
+            load: Some(wire::Load {
+                running_weight,
+                ..self.load
+            }),
+        }
+    }
+}
