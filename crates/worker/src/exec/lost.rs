@@ -4,6 +4,7 @@
 //! control group are killed here. One that made its own session is out of reach where there was no control group.
 
 use std::path::Path;
+use std::time::Duration;
 
 use tokio::process::Child;
 
@@ -11,6 +12,10 @@ use crate::supervisor::cgroup::Cgroup;
 use crate::supervisor::sys::Pid;
 use crate::supervisor::tree::kill_session;
 use crate::supervisor::wire::Started;
+
+/// How long, in all, members of the control group are waited for.
+const ROUNDS: u32 = 200;
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// Must be called before the supervisor is waited for: until then its process id is the name of its session.
 pub async fn clear_up(supervisor: &mut Child, started: Option<&Started>, scratch: &Path) {
@@ -27,6 +32,13 @@ pub async fn clear_up(supervisor: &mut Child, started: Option<&Started>, scratch
         }
         if let Some(leader) = leader {
             kill_session(leader, command);
+        }
+        // Members die a moment after the kill; an outcome must not be told before.
+        for _ in 0..ROUNDS {
+            if cgroup.as_ref().is_none_or(Cgroup::is_empty) {
+                break;
+            }
+            std::thread::sleep(PAUSE);
         }
         // What is left of a directory that cannot be removed is for the operator; the outcome says what happened.
         let _ = std::fs::remove_dir_all(scratch);

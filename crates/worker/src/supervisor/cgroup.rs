@@ -42,6 +42,12 @@ impl Cgroup {
         let _ = fs::write(self.path.join("cgroup.kill"), "1");
     }
 
+    /// Whether no member lives. A group that cannot be read has none to wait for.
+    pub fn is_empty(&self) -> bool {
+        let events = fs::read_to_string(self.path.join("cgroup.events")).unwrap_or_default();
+        !events.lines().any(|line| line == "populated 1")
+    }
+
     /// CPU time of all members so far, dead ones included; zero if unknown.
     pub fn cpu_ms(&self) -> u64 {
         let stat = fs::read_to_string(self.path.join("cpu.stat")).unwrap_or_default();

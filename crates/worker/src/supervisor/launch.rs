@@ -1,9 +1,9 @@
 //! Starts the command: in its scratch directory, with exactly the environment it was given, signals at their
 //! defaults, no descriptors but the three standard ones, in a process group of its own.
 
-use std::fs::{self, DirBuilder};
+use std::fs::{self, DirBuilder, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -77,14 +77,29 @@ fn make_scratch(scratch: &Path) -> io::Result<()> {
     private.recursive(false).create(scratch)
 }
 
-/// What could not be removed is told, once it is certain.
+/// Removes the directory; the answer is why it could not, if so.
 pub fn remove_scratch(scratch: &Path) -> Option<String> {
-    match fs::remove_dir_all(scratch) {
+    let removed = fs::remove_dir_all(scratch).or_else(|_| {
+        open_up(scratch);
+        fs::remove_dir_all(scratch)
+    });
+    match removed {
         Ok(()) => None,
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => Some(format!(
             "cannot remove scratch directory {}: {error}",
             scratch.display()
         )),
+    }
+}
+
+/// A command may take its own rights away from directories, as caches of read-only modules do.
+fn open_up(directory: &Path) {
+    let _ = fs::set_permissions(directory, Permissions::from_mode(0o700));
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        // The type is that of the entry itself: a link to a directory elsewhere is not followed.
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            open_up(&entry.path());
+        }
     }
 }

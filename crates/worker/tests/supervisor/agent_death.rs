@@ -93,8 +93,8 @@ async fn killed_supervisor_leaves_nothing_where_there_are_cgroups() {
     let outcome = end(&mut running).await;
     assert_eq!(outcome.reason, Reason::SupervisorLost);
     assert_eq!(outcome.started_wall_ms, Some(started.wall_ms));
-    until_nothing_is_left(&attempt).await;
-    until("the group is removed", || (!cgroup.exists()).then_some(())).await;
+    attempt.assert_nothing_left();
+    assert!(!cgroup.exists());
 }
 
 async fn killed_supervisor_leaves_nothing_of_its_session() {
@@ -113,7 +113,7 @@ async fn killed_supervisor_leaves_nothing_of_its_session() {
     );
     let outcome = end(&mut running).await;
     assert_eq!(outcome.reason, Reason::SupervisorLost);
-    until_nothing_is_left(&attempt).await;
+    attempt.assert_nothing_left();
 }
 
 async fn supervisor_is_deaf_to_termination() {
