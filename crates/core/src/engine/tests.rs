@@ -1,1 +1,0 @@
-//! The engine by itself: steps in, batches out.

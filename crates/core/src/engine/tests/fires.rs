@@ -1,0 +1,199 @@
+//! Schedules: every due time has one fate, whatever the clock and the server do.
+
+use std::collections::BTreeSet;
+
+use super::super::*;
+use super::world::*;
+use crate::model::*;
+
+/// Every nominal time of an `every: 1s` job in (after, through] is a run or lies in exactly one range.
+fn account(world: &World, job: JobId, after: i64, through: i64) -> (usize, u64) {
+    let all = world
+        .tables
+        .active
+        .values()
+        .chain(world.tables.history.values());
+    let fired: Vec<i64> = all
+        .filter(|run| run.job == job)
+        .filter_map(|run| Some(run.nominal?.0))
+        .collect();
+    let unique: BTreeSet<i64> = fired.iter().copied().collect();
+    assert_eq!(unique.len(), fired.len(), "an occurrence fired twice");
+    let mut unfired = 0;
+    for nominal in (after..=through).filter(|time| time % 1000 == 0 && *time > after) {
+        let ranges = world
+            .tables
+            .unfired
+            .values()
+            .filter(|range| range.job == job);
+        let covered = ranges
+            .filter(|range| range.first.0 <= nominal && nominal <= range.last.0)
+            .count();
+        let run = usize::from(unique.contains(&nominal));
+        assert_eq!(
+            covered + run,
+            1,
+            "{nominal} has {covered} ranges and {run} runs"
+        );
+        unfired += covered as u64;
+    }
+    (fired.len(), unfired)
+}
+
+#[test]
+fn fires_at_its_time_and_never_before() {
+    let mut world = World::new();
+    world.pass(300);
+    let job = world.put(every("a", "1s", "allow"));
+    world.pass(699);
+    world.commit();
+    assert!(world.tables.active.is_empty(), "a millisecond too early");
+    world.pass(1);
+    world.commit();
+    let run = world.tables.active.values().next().expect("fired");
+    assert_eq!(
+        (run.nominal, run.due),
+        (Some(WallMs(START + 1000)), WallMs(START + 1000))
+    );
+    assert_eq!(
+        world.tables.schedules[&job].fired_through,
+        WallMs(START + 1000)
+    );
+    assert_eq!(
+        world.tables.schedules[&job].next_due,
+        Some(WallMs(START + 2000))
+    );
+}
+
+#[test]
+fn a_live_run_makes_the_next_times_one_range_of_overlap() {
+    let mut world = World::new();
+    let job = world.put(every("a", "1s", "skip"));
+    world.tick_through(5_000, 250);
+    let (runs, unfired) = account(&world, job, START, world.now.wall.0);
+    assert_eq!((runs, unfired), (1, 4));
+    assert_eq!(
+        world.tables.unfired.len(),
+        1,
+        "one row however long it lasts"
+    );
+}
+
+#[test]
+fn after_an_outage_the_latest_runs_and_the_rest_is_one_range() {
+    let mut world = World::new();
+    let job = world.put(every("a", "1s", "allow"));
+    world.tick_through(3_000, 100);
+    world.pass(600_000);
+    world.restart();
+    world.tick_through(2_000, 100);
+    let (runs, unfired) = account(&world, job, START, world.now.wall.0);
+    assert_eq!((runs, unfired), (3 + 1 + 2, 599));
+    assert_eq!(world.tables.unfired.len(), 1);
+}
+
+#[test]
+fn a_time_more_than_an_hour_old_is_not_caught_up() {
+    let mut world = World::new();
+    let mut spec = noop("a");
+    spec["schedule"] = serde_json::json!([{"at": "2027-01-15T09:00:00Z"}]);
+    let job = world.put(spec);
+    let due = world.tables.schedules[&job].next_due.expect("planned");
+    world.pass((due.0 - START) as u64 + 3_600_001);
+    world.commit();
+    assert!(world.tables.active.is_empty());
+    assert_eq!(
+        world.tables.unfired[&(job, due)].reason,
+        UnfiredReason::Misfire
+    );
+    assert_eq!(world.tables.schedules[&job].next_due, None);
+}
+
+#[test]
+fn a_pause_is_one_range_and_nothing_fires_in_it() {
+    let mut world = World::new();
+    let job = world.put(every("a", "1s", "allow"));
+    world.tick_through(2_000, 100);
+    world
+        .command(Command::PauseJob {
+            job: job_ref("a"),
+            condition: Condition::Any,
+        })
+        .expect("paused");
+    world.tick_through(100_000, 10_000);
+    world
+        .command(Command::ResumeJob {
+            job: job_ref("a"),
+            condition: Condition::Any,
+        })
+        .expect("resumed");
+    world.tick_through(3_000, 100);
+    let (runs, unfired) = account(&world, job, START, world.now.wall.0);
+    assert_eq!((runs, unfired), (5, 100));
+    assert!(
+        world
+            .tables
+            .unfired
+            .values()
+            .all(|range| range.reason == UnfiredReason::Paused)
+    );
+}
+
+#[test]
+fn an_edit_keeps_old_times_and_plans_the_new_schedule_from_now() {
+    let mut world = World::new();
+    let job = world.put(every("a", "1s", "allow"));
+    world.tick_through(1_500, 100);
+    world.put(every("a", "10s", "allow"));
+    assert_eq!(
+        world.tables.schedules[&job].next_due,
+        Some(WallMs(START + 10_000))
+    );
+    world.tick_through(10_000, 100);
+    assert_eq!(world.tables.active.len(), 2);
+}
+
+#[test]
+fn wall_clock_steps_lose_and_double_nothing() {
+    for step in [
+        -86_400_000,
+        -3_600_000,
+        -1_000,
+        1_000,
+        3_600_000,
+        86_400_000,
+    ] {
+        let mut world = World::new();
+        let job = world.put(every("a", "1s", "allow"));
+        world.tick_through(2_500, 100);
+        world.step_clock(step);
+        world.tick_through(2_500, 100);
+        let highest = world.now.wall.0.max(START + 2_500);
+        account(&world, job, START, highest);
+        assert!(
+            world
+                .tables
+                .active
+                .values()
+                .all(|run| run.due <= highest_wall(&world, highest)),
+            "early at step {step}"
+        );
+    }
+}
+
+fn highest_wall(world: &World, highest: i64) -> WallMs {
+    WallMs(highest.max(world.now.wall.0))
+}
+
+#[test]
+fn a_restart_at_every_moment_doubles_nothing() {
+    let mut world = World::new();
+    let job = world.put(every("a", "1s", "allow"));
+    for _ in 0..40 {
+        world.pass(137);
+        world.step(Input::Tick);
+        world.restart();
+    }
+    account(&world, job, START, world.now.wall.0);
+    world.check_conservation();
+}

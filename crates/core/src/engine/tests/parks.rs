@@ -1,0 +1,110 @@
+//! Parking: a line longer than its window waits in the store and comes back in order.
+
+use super::super::*;
+use super::world::*;
+use crate::model::*;
+
+fn trigger_many(world: &mut World, count: usize) {
+    for _ in 0..count / 1000 {
+        let trigger = Trigger {
+            job: job_ref("a"),
+            params: None,
+            idempotency_key: None,
+        };
+        world
+            .command(Command::TriggerRuns {
+                triggers: vec![trigger; 1000],
+            })
+            .expect("made");
+    }
+}
+
+fn drain(world: &mut World, stream: u64, capacity: u32) -> Vec<RunId> {
+    let mut order = Vec::new();
+    let mut granted = u64::from(capacity);
+    let mut effects = world.worker(7, stream, capacity, vec![], 1);
+    loop {
+        let assigned = assignments(&effects);
+        if assigned.is_empty() {
+            return order;
+        }
+        effects.clear();
+        for (_, attempt) in assigned {
+            order.push(attempt.run);
+            granted += 1;
+            effects.extend(world.finish(stream, attempt, AttemptOutcome::Succeeded));
+        }
+        world.event(stream, WorkerEvent::Granted { total: granted });
+        effects.extend(world.commit());
+    }
+}
+
+#[test]
+fn a_long_line_is_parked_and_drains_completely_in_order() {
+    let mut world = World::new();
+    world.put(noop("a"));
+    let count = Limits::READY_WINDOW + 7_000;
+    trigger_many(&mut world, count);
+    let parked = world
+        .tables
+        .active
+        .values()
+        .filter(|run| run.parked.is_some())
+        .count();
+    assert_eq!(parked, 7_000);
+    let order = drain(&mut world, 1, 100);
+    assert_eq!(order.len(), count);
+    assert!(order.is_sorted(), "first come, first served");
+    assert!(world.tables.active.is_empty());
+    world.check_conservation();
+}
+
+#[test]
+fn parked_runs_survive_a_restart_and_can_be_cancelled() {
+    let mut world = World::new();
+    world.put(noop("a"));
+    trigger_many(&mut world, Limits::READY_WINDOW + 2_000);
+    let parked = world
+        .tables
+        .active
+        .values()
+        .find(|run| run.parked.is_some())
+        .expect("parked")
+        .id;
+    world
+        .command(Command::CancelRun {
+            run: parked,
+            scope: None,
+        })
+        .expect("cancelled");
+    assert_eq!(world.tables.history[&parked].state, RunState::Cancelled);
+    world.restart();
+    let order = drain(&mut world, 1, 500);
+    assert_eq!(order.len(), Limits::READY_WINDOW + 1_999);
+    assert!(!order.contains(&parked));
+    world.check_conservation();
+}
+
+#[test]
+fn a_line_without_workers_does_not_hold_others_up() {
+    let mut world = World::new();
+    let mut other = noop("b");
+    other["task"]["handler"]["name"] = "missing".into();
+    world.put(noop("a"));
+    world.put(other);
+    for _ in 0..25 {
+        let trigger = Trigger {
+            job: job_ref("b"),
+            params: None,
+            idempotency_key: None,
+        };
+        world
+            .command(Command::TriggerRuns {
+                triggers: vec![trigger; 1000],
+            })
+            .expect("made");
+    }
+    world.worker(7, 1, 4, vec![], 1);
+    let run = world.trigger("a", None, None).expect("made").run;
+    assert_eq!(world.tables.active[&run].state, RunState::Scheduled);
+}

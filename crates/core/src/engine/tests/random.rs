@@ -1,0 +1,310 @@
+//! Random histories: whatever happens in whatever order, the promises about runs hold.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::*;
+
+use super::super::*;
+use super::world::*;
+use crate::model::*;
+
+#[derive(Clone, Debug)]
+enum Act {
+    Pass(u64),
+    StepClock(i64),
+    Trigger,
+    Connect(u64),
+    Break(u64),
+    Beat(u64),
+    Finish(u64, bool),
+    Cancel(usize),
+    Restart,
+    Pause,
+    Resume,
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    prop_oneof![
+        4 => (1_u64..4_000).prop_map(Act::Pass),
+        1 => (-5_000_i64..5_000).prop_map(Act::StepClock),
+        4 => Just(Act::Trigger),
+        2 => (0_u64..3).prop_map(Act::Connect),
+        1 => (0_u64..3).prop_map(Act::Break),
+        4 => (0_u64..3).prop_map(Act::Beat),
+        4 => ((0_u64..3), any::<bool>()).prop_map(|(worker, good)| Act::Finish(worker, good)),
+        1 => (0_usize..8).prop_map(Act::Cancel),
+        1 => Just(Act::Restart),
+        1 => Just(Act::Pause),
+        1 => Just(Act::Resume),
+    ]
+}
+
+/// A worker that keeps the rules: it runs what it is given while its lease lasts.
+#[derive(Default)]
+struct Puppet {
+    stream: Option<u64>,
+    held: BTreeSet<AttemptRef>,
+    position: u64,
+    granted: u64,
+    consumed: u64,
+    leased_until: u64,
+}
+
+const CAPACITY: u32 = 2;
+
+struct Play {
+    world: World,
+    puppets: BTreeMap<u64, Puppet>,
+    streams: u64,
+    beats: u64,
+    sent_at: BTreeMap<u64, u64>,
+    started: BTreeSet<(RunId, u32)>,
+    fences: BTreeMap<RunId, Fence>,
+}
+
+impl Play {
+    fn new() -> Self {
+        let mut world = World::new();
+        world.put(every("a", "1s", "skip"));
+        world.put(noop("b"));
+        let puppets = (0..3).map(|process| (process, Puppet::default())).collect();
+        let mut play = Self {
+            world,
+            puppets,
+            streams: 0,
+            beats: 0,
+            sent_at: BTreeMap::new(),
+            started: BTreeSet::new(),
+            fences: BTreeMap::new(),
+        };
+        play.settle();
+        play
+    }
+
+    fn settle(&mut self) {
+        let effects = self.world.commit();
+        self.perform(effects);
+    }
+
+    fn perform(&mut self, effects: Vec<Effect>) {
+        let terms = crate::lease::Terms::default();
+        for effect in effects {
+            let Effect::Send { stream, message } = effect else {
+                continue;
+            };
+            let Some(puppet) = self
+                .puppets
+                .values_mut()
+                .find(|puppet| puppet.stream == Some(stream.0))
+            else {
+                continue;
+            };
+            match message {
+                ToWorker::Renew { beat } => {
+                    puppet.leased_until = puppet
+                        .leased_until
+                        .max(self.sent_at[&beat] + terms.lease_ms);
+                }
+                ToWorker::Assign(assign) => {
+                    puppet.position = assign.position;
+                    puppet.consumed += u64::from(assign.weight);
+                    assert!(puppet.consumed <= puppet.granted, "assigned without credit");
+                    let attempt = assign.attempt;
+                    assert!(
+                        self.started.insert((attempt.run, attempt.attempt)),
+                        "an attempt was assigned twice"
+                    );
+                    let before = self.fences.insert(attempt.run, attempt.fence);
+                    assert!(
+                        before.is_none_or(|before| before < attempt.fence),
+                        "a fence did not grow"
+                    );
+                    puppet.leased_until = puppet
+                        .leased_until
+                        .max(self.sent_at[&assign.beat] + terms.lease_ms);
+                    puppet.held.insert(attempt);
+                }
+                ToWorker::FinishAck { attempt } | ToWorker::Cancel { attempt, .. } => {
+                    puppet.held.remove(&attempt);
+                }
+                ToWorker::Welcome { .. } | ToWorker::RecallAnswer { .. } => {}
+            }
+        }
+        self.check();
+    }
+
+    /// At most one authorised attempt of a run at any instant; terminal runs are held by nobody with right.
+    fn check(&self) {
+        let now = self.world.now.mono.0;
+        let mut holders = BTreeMap::new();
+        for puppet in self
+            .puppets
+            .values()
+            .filter(|puppet| now < puppet.leased_until)
+        {
+            for attempt in &puppet.held {
+                assert!(
+                    holders.insert(attempt.run, attempt).is_none(),
+                    "{} is authorised twice",
+                    attempt.run
+                );
+            }
+        }
+        self.world.check_conservation();
+    }
+
+    fn connect(&mut self, process: u64) {
+        self.streams += 1;
+        let stream = self.streams;
+        let Some(puppet) = self.puppets.get_mut(&process) else {
+            return;
+        };
+        puppet.stream = Some(stream);
+        puppet.position = 0;
+        puppet.consumed = 0;
+        self.world.event(
+            stream,
+            WorkerEvent::Connected(hello(process, stream, CAPACITY)),
+        );
+        self.beat(process);
+        if let Some(puppet) = self.puppets.get_mut(&process) {
+            puppet.granted = u64::from(CAPACITY).saturating_sub(puppet.held.len() as u64);
+            self.world.event(
+                stream,
+                WorkerEvent::Granted {
+                    total: puppet.granted,
+                },
+            );
+        }
+    }
+
+    fn beat(&mut self, process: u64) {
+        let now = self.world.now.mono.0;
+        let Some(puppet) = self.puppets.get_mut(&process) else {
+            return;
+        };
+        if now >= puppet.leased_until {
+            puppet.held.clear();
+        }
+        let Some(stream) = puppet.stream else { return };
+        self.beats += 1;
+        self.sent_at.insert(self.beats, now);
+        let (position, held) = (puppet.position, puppet.held.iter().copied().collect());
+        self.world.beat(stream, self.beats, position, held);
+    }
+
+    fn finish(&mut self, process: u64, good: bool) {
+        let Some(puppet) = self.puppets.get_mut(&process) else {
+            return;
+        };
+        let (Some(stream), Some(attempt)) = (puppet.stream, puppet.held.first().copied()) else {
+            return;
+        };
+        let outcome = if good {
+            AttemptOutcome::Succeeded
+        } else {
+            AttemptOutcome::Failed
+        };
+        let effects = self.world.finish(stream, attempt, outcome);
+        self.perform(effects);
+        if let Some(puppet) = self.puppets.get_mut(&process) {
+            puppet.held.remove(&attempt);
+            puppet.granted += 1;
+            self.world.event(
+                stream,
+                WorkerEvent::Granted {
+                    total: puppet.granted,
+                },
+            );
+        }
+    }
+
+    fn act(&mut self, act: Act) {
+        match act {
+            Act::Pass(ms) => self.world.pass(ms),
+            Act::StepClock(ms) => self.world.step_clock(ms),
+            Act::Trigger => {
+                let trigger = Trigger {
+                    job: job_ref("b"),
+                    params: None,
+                    idempotency_key: None,
+                };
+                let command = Command::TriggerRuns {
+                    triggers: vec![trigger],
+                };
+                self.world.step(Input::Command {
+                    ticket: Ticket(0),
+                    actor: Actor::new("t"),
+                    command,
+                });
+            }
+            Act::Connect(process) => self.connect(process),
+            Act::Break(process) => {
+                if let Some(stream) = self
+                    .puppets
+                    .get_mut(&process)
+                    .and_then(|puppet| puppet.stream.take())
+                {
+                    self.world.event(stream, WorkerEvent::Disconnected);
+                }
+            }
+            Act::Beat(process) => self.beat(process),
+            Act::Finish(process, good) => self.finish(process, good),
+            Act::Cancel(index) => {
+                if let Some(run) = self.world.tables.active.keys().nth(index).copied() {
+                    let command = Command::CancelRun { run, scope: None };
+                    self.world.step(Input::Command {
+                        ticket: Ticket(0),
+                        actor: Actor::new("t"),
+                        command,
+                    });
+                }
+            }
+            Act::Restart => {
+                for puppet in self.puppets.values_mut() {
+                    puppet.stream = None;
+                }
+                self.world.restart();
+            }
+            Act::Pause | Act::Resume => {
+                let (job, condition) = (job_ref("a"), Condition::Any);
+                let pause = matches!(act, Act::Pause);
+                let command = if pause {
+                    Command::PauseJob { job, condition }
+                } else {
+                    Command::ResumeJob { job, condition }
+                };
+                self.world.step(Input::Command {
+                    ticket: Ticket(0),
+                    actor: Actor::new("t"),
+                    command,
+                });
+            }
+        }
+        self.settle();
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn promises_hold_in_random_histories(acts in proptest::collection::vec(act(), 1..80)) {
+        let mut play = Play::new();
+        for act in acts {
+            play.act(act);
+        }
+        for run in play.world.tables.active.values().chain(play.world.tables.history.values()) {
+            let mut state = RunState::Pending;
+            for transition in &run.transitions[1..] {
+                prop_assert!(state.may_become(transition.to));
+                state = transition.to;
+            }
+            prop_assert_eq!(state, run.state);
+        }
+        let nominal: Vec<_> = play.world.tables.active.values().chain(play.world.tables.history.values())
+            .filter_map(|run| Some((run.job, run.nominal?))).collect();
+        let unique: BTreeSet<_> = nominal.iter().collect();
+        prop_assert_eq!(unique.len(), nominal.len());
+    }
+}

@@ -1,0 +1,503 @@
+//! One engine, a store of maps, and a clock that tests move by hand.
+
+use std::collections::BTreeMap;
+
+use crate::change::{ChangeSet, JobChange, RunChange};
+use crate::model::*;
+
+use super::super::*;
+
+pub(super) const START: i64 = 1_800_000_000_000;
+
+#[derive(Default)]
+pub(super) struct Tables {
+    pub(super) jobs: BTreeMap<JobId, JobRow>,
+    pub(super) versions: BTreeMap<(JobId, u32), JobVersion>,
+    pub(super) schedules: BTreeMap<JobId, ScheduleRow>,
+    pub(super) active: BTreeMap<RunId, Run>,
+    pub(super) history: BTreeMap<RunId, Run>,
+    pub(super) unfired: BTreeMap<(JobId, WallMs), Unfired>,
+    pub(super) keys: BTreeMap<IdempotencyHash, IdempotencyEntry>,
+    pub(super) counters: BTreeMap<(SegmentId, NamespaceName), Counters>,
+    pub(super) segments: BTreeMap<SegmentId, SegmentRow>,
+}
+
+impl Tables {
+    pub(super) fn apply(&mut self, changes: ChangeSet) {
+        for (id, change) in changes.jobs {
+            let row = match change {
+                JobChange::Insert(row) => {
+                    assert!(!self.jobs.contains_key(&id));
+                    row
+                }
+                JobChange::Update(row) => row,
+            };
+            self.jobs.insert(id, row);
+        }
+        self.versions.extend(changes.versions);
+        for (id, change) in changes.schedules {
+            assert_eq!(
+                self.schedules.get(&id).map(|row| row.fired_through),
+                change.expected,
+                "the cursor was compared"
+            );
+            self.schedules.insert(id, change.row);
+        }
+        for (id, change) in changes.runs {
+            let known = self.active.remove(&id).is_some();
+            assert!(
+                !self.history.contains_key(&id),
+                "{id} changed after it ended"
+            );
+            match change {
+                RunChange::Insert(run) => {
+                    assert!(!known);
+                    self.active.insert(id, run);
+                }
+                RunChange::Update(run) => {
+                    assert!(known, "{id} is not active");
+                    self.active.insert(id, run);
+                }
+                RunChange::Finish(run) => {
+                    assert!(known, "{id} is not active");
+                    self.history.insert(id, run);
+                }
+                RunChange::InsertFinished(run) => {
+                    assert!(!known);
+                    self.history.insert(id, run);
+                }
+            }
+        }
+        self.unfired.extend(changes.unfired);
+        for (hash, entry) in changes.keys {
+            assert!(
+                self.keys.insert(hash, entry).is_none(),
+                "a key was used twice"
+            );
+        }
+        self.counters.extend(changes.counters);
+        self.segments.extend(changes.segments);
+    }
+
+    fn record(&self, id: JobId) -> Option<JobRecord> {
+        let row = self.jobs.get(&id)?.clone();
+        let version = self.versions.get(&(id, row.version))?.clone();
+        let live = |run: &&Run| run.job == id && run.origin == Origin::Schedule;
+        Some(JobRecord {
+            version,
+            schedule: self.schedules.get(&id)?.clone(),
+            live_scheduled: self.active.values().filter(live).count() as u32,
+            last_unfired: self
+                .unfired
+                .range((id, WallMs(i64::MIN))..=(id, WallMs(i64::MAX)))
+                .next_back()
+                .map(|(_, r)| r.clone()),
+            row,
+        })
+    }
+
+    fn load(&self, request: LoadRequest) -> Loaded {
+        let mut rows = Vec::new();
+        for key in request.keys {
+            match key {
+                LoadKey::JobNamed(name) => {
+                    let mut rows_of_name = self
+                        .jobs
+                        .values()
+                        .filter(|row| row.namespace == name.namespace && row.name == name.name);
+                    let id = rows_of_name.find(|row| !row.deleted).map(|row| row.id);
+                    rows.push(LoadedRow::JobNamed(name, id.and_then(|id| self.record(id))));
+                }
+                LoadKey::Run(id) => {
+                    if let Some(run) = self.active.get(&id) {
+                        rows.extend(self.record(run.job).map(LoadedRow::Job));
+                    }
+                    rows.push(LoadedRow::Run(
+                        id,
+                        self.active
+                            .get(&id)
+                            .or_else(|| self.history.get(&id))
+                            .cloned(),
+                    ));
+                }
+                LoadKey::Idempotency(hash) => {
+                    rows.push(LoadedRow::Idempotency(hash, self.keys.get(&hash).cloned()))
+                }
+                LoadKey::Due { before, after } => {
+                    let mut due: Vec<_> = self
+                        .schedules
+                        .values()
+                        .filter_map(|row| Some((row.next_due?, row.job)))
+                        .collect();
+                    due.sort_unstable();
+                    let due = due.into_iter().filter(|place| {
+                        place.0 < before && after.is_none_or(|after| *place > after)
+                    });
+                    let jobs = due
+                        .take(LOAD_ROWS)
+                        .filter_map(|(_, id)| self.record(id))
+                        .collect();
+                    rows.push(LoadedRow::Due { before, jobs });
+                }
+                LoadKey::Parked { key, after } => {
+                    let parked = self
+                        .active
+                        .values()
+                        .filter(|run| run.parked.as_deref() == Some(&key));
+                    let runs: Vec<Run> = parked
+                        .filter(|run| after.is_none_or(|after| run.id > after))
+                        .take(LOAD_ROWS)
+                        .cloned()
+                        .collect();
+                    let mut jobs: Vec<JobId> = runs.iter().map(|run| run.job).collect();
+                    jobs.dedup();
+                    rows.extend(
+                        jobs.into_iter()
+                            .filter_map(|id| self.record(id))
+                            .map(LoadedRow::Job),
+                    );
+                    rows.push(LoadedRow::Parked { key, runs });
+                }
+            }
+        }
+        Loaded {
+            id: request.id,
+            rows,
+        }
+    }
+}
+
+pub(super) struct World {
+    pub(super) engine: Engine,
+    pub(super) tables: Tables,
+    pub(super) now: Now,
+    tickets: u64,
+}
+
+impl World {
+    pub(super) fn new() -> Self {
+        let now = Now {
+            wall: WallMs(START),
+            mono: MonoMs(1_000_000),
+        };
+        let tables = Tables::default();
+        let engine = Self::boot(&tables, now);
+        let mut world = Self {
+            engine,
+            tables,
+            now,
+            tickets: 0,
+        };
+        world.commit();
+        world
+    }
+
+    fn boot(tables: &Tables, now: Now) -> Engine {
+        let segments = (0..SegmentId::COUNT).map(|id| {
+            let fresh = SegmentRow {
+                id: SegmentId(id),
+                owner: SessionId(1),
+                epoch: Epoch(1),
+                id_mark: 0,
+            };
+            tables
+                .segments
+                .get(&SegmentId(id))
+                .cloned()
+                .unwrap_or(fresh)
+        });
+        let active: Vec<Run> = tables
+            .active
+            .values()
+            .filter(|run| run.parked.is_none())
+            .cloned()
+            .collect();
+        let mut jobs: Vec<JobId> = active.iter().map(|run| run.job).collect();
+        jobs.sort_unstable();
+        jobs.dedup();
+        let mut parked_keys: Vec<String> = tables
+            .active
+            .values()
+            .filter_map(|run| run.parked.clone())
+            .collect();
+        parked_keys.sort_unstable();
+        parked_keys.dedup();
+        let boot = Boot {
+            session: SessionId(1),
+            seq: 1,
+            segments: segments.collect(),
+            counters: tables.counters.clone().into_iter().collect(),
+            tokens: Vec::new(),
+            jobs: jobs
+                .into_iter()
+                .filter_map(|id| tables.record(id))
+                .collect(),
+            versions: Vec::new(),
+            active,
+            parked_keys,
+        };
+        Engine::boot(Options::default(), now, boot)
+    }
+
+    /// The server dies and another engine boots from what was committed.
+    pub(super) fn restart(&mut self) {
+        self.engine = Self::boot(&self.tables, self.now);
+        self.commit();
+    }
+
+    pub(super) fn pass(&mut self, ms: u64) {
+        self.now.mono.0 += ms;
+        self.now.wall.0 += ms as i64;
+    }
+
+    pub(super) fn step_clock(&mut self, ms: i64) {
+        self.now.wall.0 += ms;
+    }
+
+    pub(super) fn step(&mut self, input: Input) {
+        match self.engine.step(self.now, input) {
+            Step::Done => {}
+            Step::Need { request, input } => {
+                let loaded = self.tables.load(request);
+                assert!(matches!(
+                    self.engine.step(self.now, Input::Loaded(loaded)),
+                    Step::Done
+                ));
+                self.step(*input);
+            }
+        }
+    }
+
+    pub(super) fn loads(&mut self) {
+        for request in self.engine.take_loads() {
+            let loaded = self.tables.load(request);
+            self.step(Input::Loaded(loaded));
+        }
+    }
+
+    /// Ticks, then commits until there is nothing left to do at this time. Returns the effects.
+    pub(super) fn commit(&mut self) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        loop {
+            self.loads();
+            self.step(Input::Tick);
+            match self.engine.take_batch(self.now) {
+                None => {
+                    let wanted = self.engine.take_loads();
+                    if wanted.is_empty() {
+                        return effects;
+                    }
+                    for request in wanted {
+                        let loaded = self.tables.load(request);
+                        self.step(Input::Loaded(loaded));
+                    }
+                }
+                Some(batch) => {
+                    if let Some(changes) = batch.changes {
+                        let seq = changes.seq;
+                        self.tables.apply(changes);
+                        self.engine.acknowledge(seq);
+                    }
+                    effects.extend(batch.effects);
+                }
+            }
+        }
+    }
+
+    pub(super) fn tick_through(&mut self, ms: u64, step: u64) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        for _ in 0..ms / step {
+            self.pass(step);
+            effects.extend(self.commit());
+        }
+        effects
+    }
+
+    pub(super) fn command(&mut self, command: Command) -> Result<Reply, Refusal> {
+        self.tickets += 1;
+        let ticket = Ticket(self.tickets);
+        self.step(Input::Command {
+            ticket,
+            actor: Actor::new("tester"),
+            command,
+        });
+        let mut answer = None;
+        for effect in self.commit() {
+            if let Effect::Reply {
+                ticket: answered,
+                reply,
+            } = effect
+                && answered == ticket
+            {
+                answer = Some(reply);
+            }
+        }
+        answer.expect("every ticket is answered")
+    }
+
+    pub(super) fn put(&mut self, yaml_like: serde_json::Value) -> JobId {
+        let spec: JobSpec = serde_json::from_value(yaml_like).expect("a valid manifest");
+        match self.command(Command::PutJob {
+            spec,
+            condition: Condition::Any,
+        }) {
+            Ok(Reply::Job { record, .. }) => record.row.id,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub(super) fn trigger(
+        &mut self,
+        job: &str,
+        params: Option<&str>,
+        key: Option<&str>,
+    ) -> Result<Triggered, Refusal> {
+        let trigger = Trigger {
+            job: job_ref(job),
+            params: params.map(|text| JsonText::parse("params", text).expect("JSON")),
+            idempotency_key: key.map(str::to_owned),
+        };
+        match self.command(Command::TriggerRuns {
+            triggers: vec![trigger],
+        })? {
+            Reply::Triggered(mut results) => results.remove(0),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub(super) fn event(&mut self, stream: u64, event: WorkerEvent) {
+        self.step(Input::Worker {
+            stream: StreamId(stream),
+            event,
+        });
+    }
+
+    /// A worker dials in, beats once and grants its whole capacity.
+    pub(super) fn worker(
+        &mut self,
+        process: u64,
+        stream: u64,
+        capacity: u32,
+        held: Vec<AttemptRef>,
+        beat: u64,
+    ) -> Vec<Effect> {
+        self.event(
+            stream,
+            WorkerEvent::Connected(hello(process, stream, capacity)),
+        );
+        self.beat(stream, beat, 0, held);
+        self.event(
+            stream,
+            WorkerEvent::Granted {
+                total: u64::from(capacity),
+            },
+        );
+        self.commit()
+    }
+
+    pub(super) fn beat(
+        &mut self,
+        stream: u64,
+        number: u64,
+        acked_position: u64,
+        held: Vec<AttemptRef>,
+    ) {
+        let wall = self.now.wall;
+        let heartbeat = Heartbeat {
+            number,
+            acked_position,
+            held,
+            load: Load::default(),
+            wall,
+        };
+        self.event(stream, WorkerEvent::Heartbeat(heartbeat));
+    }
+
+    pub(super) fn finish(
+        &mut self,
+        stream: u64,
+        attempt: AttemptRef,
+        outcome: AttemptOutcome,
+    ) -> Vec<Effect> {
+        let finished = Finished {
+            attempt,
+            outcome,
+            started: self.now.wall,
+            duration_ms: 1,
+            exit_code: None,
+            signal: None,
+            cpu_ms: 0,
+            peak_memory_bytes: 0,
+            result: None,
+            error: None,
+            log: None,
+        };
+        self.event(stream, WorkerEvent::Finished(finished));
+        self.commit()
+    }
+
+    /// Conservation: what was created has ended or is live, by the counters and by the tables.
+    pub(super) fn check_conservation(&self) {
+        let created: u64 = self
+            .tables
+            .counters
+            .values()
+            .map(|counters| counters.created)
+            .sum();
+        let live: u64 = self
+            .tables
+            .counters
+            .values()
+            .map(|counters| counters.live())
+            .sum();
+        assert_eq!(
+            created,
+            (self.tables.active.len() + self.tables.history.len()) as u64
+        );
+        assert_eq!(live, self.tables.active.len() as u64);
+    }
+}
+
+pub(super) fn job_ref(name: &str) -> JobRef {
+    JobRef {
+        namespace: NamespaceName::default(),
+        name: JobName::new(name).expect("a name"),
+    }
+}
+
+pub(super) fn hello(process: u64, stream: u64, capacity: u32) -> Hello {
+    Hello {
+        worker: WorkerName::new(&format!("w{process}")).expect("a name"),
+        process: ProcessId(process),
+        stream_number: stream,
+        namespace: None,
+        host: "localhost".into(),
+        version: "1".into(),
+        labels: BTreeMap::new(),
+        exec: true,
+        handlers: vec!["noop".into()],
+        capacity,
+    }
+}
+
+pub(super) fn assignments(effects: &[Effect]) -> Vec<(u64, AttemptRef)> {
+    let assigned = effects.iter().filter_map(|effect| match effect {
+        Effect::Send {
+            stream,
+            message: ToWorker::Assign(assign),
+        } => Some((stream.0, assign.attempt)),
+        _ => None,
+    });
+    assigned.collect()
+}
+
+pub(super) fn noop(name: &str) -> serde_json::Value {
+    serde_json::json!({"kind": "Job", "name": name, "task": {"handler": {"name": "noop"}}})
+}
+
+pub(super) fn every(name: &str, every: &str, overlap: &str) -> serde_json::Value {
+    let mut spec = noop(name);
+    spec["schedule"] = serde_json::json!([{"every": every}]);
+    spec["overlap"] = overlap.into();
+    spec
+}

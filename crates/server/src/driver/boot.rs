@@ -1,0 +1,69 @@
+//! Takes the segments, then reads them: how each life of the loop begins.
+
+use std::collections::BTreeSet;
+
+use drumtower_core::engine::{self, Boot};
+use drumtower_core::model::{JobId, Limits, Run};
+use drumtower_store::{Commit, Error, Read, Store};
+
+use super::Options;
+
+/// Begins a session, revokes those before it and reads what they left.
+///
+/// On an embedded store the lock on the data directory proves that no other session is alive.
+pub(super) fn take_and_read(options: &Options, store: &mut dyn Store, reader: &dyn Read) -> Result<Boot, Error> {
+    let extend_ms = options.engine.session_ms;
+    let session = store.begin_session(&options.engine.server, extend_ms)?;
+    let others = store.live_sessions()?.into_iter().map(|row| row.id).filter(|id| *id != session).collect();
+    let changes = engine::take_over(session, extend_ms, others, reader.segments()?);
+    match store.commit(&changes)? {
+        Commit::Done => {}
+        Commit::Fenced => return Err(Error::Busy("another server took the segments first".into())),
+    }
+    drumtower_store::failpoint::hit("at_start");
+    let active = active_runs(reader)?;
+    let (jobs, versions) = jobs_of(reader, &active)?;
+    Ok(Boot {
+        session,
+        seq: changes.seq,
+        segments: reader.segments()?,
+        counters: reader.counters()?,
+        tokens: reader.tokens()?,
+        jobs,
+        versions,
+        active,
+        parked_keys: reader.parked_keys()?.into_iter().map(|parked| parked.key).collect(),
+    })
+}
+
+fn active_runs(reader: &dyn Read) -> Result<Vec<Run>, Error> {
+    let mut runs: Vec<Run> = Vec::new();
+    loop {
+        let page = reader.active_runs(runs.last().map(|run| run.id), Limits::PAGE_ROWS)?;
+        let last = page.len() < Limits::PAGE_ROWS;
+        runs.extend(page);
+        if last {
+            return Ok(runs);
+        }
+    }
+}
+
+type Definitions = (Vec<drumtower_core::model::JobRecord>, Vec<drumtower_core::model::JobVersion>);
+
+/// The jobs of these runs, and the versions they are pinned to where those are not current.
+pub(super) fn jobs_of(reader: &dyn Read, runs: &[Run]) -> Result<Definitions, Error> {
+    let ids: BTreeSet<JobId> = runs.iter().map(|run| run.job).collect();
+    let mut jobs = Vec::with_capacity(ids.len());
+    for id in ids {
+        let missing = || Error::Corrupt(format!("{id} has runs but no row"));
+        jobs.push(reader.job(id)?.ok_or_else(missing)?);
+    }
+    let pinned: BTreeSet<(JobId, u32)> = runs.iter().map(|run| (run.job, run.job_version)).collect();
+    let current: BTreeSet<(JobId, u32)> = jobs.iter().map(|job| (job.row.id, job.row.version)).collect();
+    let mut versions = Vec::new();
+    for (id, version) in pinned.difference(&current) {
+        let missing = || Error::Corrupt(format!("version {version} of {id} has runs but no row"));
+        versions.push(reader.job_version(*id, *version)?.ok_or_else(missing)?);
+    }
+    Ok((jobs, versions))
+}

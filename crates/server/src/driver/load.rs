@@ -1,0 +1,50 @@
+//! Answers the engine's loads from the store's reading side, off the loop.
+
+use drumtower_core::engine::{LOAD_ROWS, LoadKey, LoadRequest, Loaded, LoadedRow};
+use drumtower_core::model::{Run, WallMs};
+use drumtower_store::{Error, Read};
+
+use super::boot::jobs_of;
+
+/// Reads everything a request asks for.
+pub(super) fn load(reader: &dyn Read, request: &LoadRequest, now: WallMs) -> Result<Loaded, Error> {
+    let mut rows = Vec::with_capacity(request.keys.len());
+    for key in &request.keys {
+        load_key(reader, key, now, &mut rows)?;
+    }
+    Ok(Loaded { id: request.id, rows })
+}
+
+fn load_key(reader: &dyn Read, key: &LoadKey, now: WallMs, rows: &mut Vec<LoadedRow>) -> Result<(), Error> {
+    match key {
+        LoadKey::JobNamed(job) => {
+            rows.push(LoadedRow::JobNamed(job.clone(), reader.job_named(&job.namespace, &job.name)?));
+        }
+        LoadKey::Run(id) => {
+            let run = reader.run(*id)?;
+            if let Some(live) = run.as_ref().filter(|run| !run.state.is_terminal()) {
+                definitions(reader, std::slice::from_ref(live), rows)?;
+            }
+            rows.push(LoadedRow::Run(*id, run));
+        }
+        LoadKey::Idempotency(hash) => rows.push(LoadedRow::Idempotency(*hash, reader.idempotency(hash, now)?)),
+        LoadKey::Due { before, after } => {
+            let jobs = reader.jobs_due(*before, *after, LOAD_ROWS)?;
+            rows.push(LoadedRow::Due { before: *before, jobs });
+        }
+        LoadKey::Parked { key, after } => {
+            let runs = reader.parked_runs(key, *after, LOAD_ROWS)?;
+            definitions(reader, &runs, rows)?;
+            rows.push(LoadedRow::Parked { key: key.clone(), runs });
+        }
+    }
+    Ok(())
+}
+
+/// A run is useless to the engine without its job and pinned version, so they go before it.
+fn definitions(reader: &dyn Read, runs: &[Run], rows: &mut Vec<LoadedRow>) -> Result<(), Error> {
+    let (jobs, versions) = jobs_of(reader, runs)?;
+    rows.extend(jobs.into_iter().map(LoadedRow::Job));
+    rows.extend(versions.into_iter().map(LoadedRow::Version));
+    Ok(())
+}

@@ -1,0 +1,89 @@
+//! Performs effects after their commit: answers callers, writes to workers' streams, wakes those who wait.
+//!
+//! It decides nothing. Tickets and streams are its only state, and both are dropped with the life of the loop.
+
+use std::collections::BTreeMap;
+
+use drumtower_core::engine::{Effect, StreamId, Ticket};
+use tokio::sync::{mpsc, oneshot, watch};
+
+use super::handle::{Answer, StreamMessage, Unavailable, Watchers};
+
+pub(super) struct Performer {
+    tickets: BTreeMap<Ticket, oneshot::Sender<Answer>>,
+    next_ticket: u64,
+    streams: BTreeMap<StreamId, mpsc::UnboundedSender<StreamMessage>>,
+    watchers: Watchers,
+    tokens: watch::Sender<u64>,
+}
+
+impl Performer {
+    pub(super) fn new(watchers: Watchers, tokens: watch::Sender<u64>) -> Self {
+        Self { tickets: BTreeMap::new(), next_ticket: 0, streams: BTreeMap::new(), watchers, tokens }
+    }
+
+    /// Remembers a caller; the ticket stands for it in the engine.
+    pub(super) fn ticket(&mut self, answer: oneshot::Sender<Answer>) -> Ticket {
+        self.next_ticket += 1;
+        let ticket = Ticket(self.next_ticket);
+        self.tickets.insert(ticket, answer);
+        ticket
+    }
+
+    pub(super) fn opened(&mut self, stream: StreamId, out: mpsc::UnboundedSender<StreamMessage>) {
+        self.streams.insert(stream, out);
+    }
+
+    pub(super) fn closed(&mut self, stream: StreamId) {
+        self.streams.remove(&stream);
+    }
+
+    pub(super) fn perform(&mut self, effects: Vec<Effect>) {
+        for effect in effects {
+            match effect {
+                Effect::Reply { ticket, reply } => self.answer(ticket, Ok(reply)),
+                Effect::Send { stream, message } => {
+                    if let Some(out) = self.streams.get(&stream) {
+                        let _ = out.send(StreamMessage::Message(message));
+                    }
+                }
+                Effect::Close { stream, reason, again } => self.close(stream, reason, again),
+                Effect::RunChanged { run } => self.watchers.changed(run),
+                Effect::TokensChanged => self.tokens.send_modify(|count| *count += 1),
+            }
+        }
+    }
+
+    /// The callers among these effects learn that nobody knows whether their change was made.
+    pub(super) fn outcome_unknown(&mut self, effects: Vec<Effect>) {
+        for effect in effects {
+            if let Effect::Reply { ticket, .. } = effect {
+                self.answer(ticket, Err(Unavailable::OutcomeUnknown));
+            }
+        }
+    }
+
+    /// Ends a life of the loop: nothing that was not committed happened, and workers dial again.
+    pub(super) fn drop_all(&mut self, why: &Unavailable) {
+        for (_, answer) in std::mem::take(&mut self.tickets) {
+            let _ = answer.send(Err(why.clone()));
+        }
+        for (_, out) in std::mem::take(&mut self.streams) {
+            let _ = out.send(StreamMessage::Close { reason: why.to_string(), again: true });
+        }
+        self.watchers.changed_all();
+        self.tokens.send_modify(|count| *count += 1);
+    }
+
+    fn answer(&mut self, ticket: Ticket, answer: Answer) {
+        if let Some(caller) = self.tickets.remove(&ticket) {
+            let _ = caller.send(answer);
+        }
+    }
+
+    fn close(&mut self, stream: StreamId, reason: &str, again: bool) {
+        if let Some(out) = self.streams.remove(&stream) {
+            let _ = out.send(StreamMessage::Close { reason: reason.to_owned(), again });
+        }
+    }
+}
