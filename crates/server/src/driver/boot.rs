@@ -11,10 +11,19 @@ use super::Options;
 /// Begins a session, revokes those before it and reads what they left.
 ///
 /// On an embedded store the lock on the data directory proves that no other session is alive.
-pub(super) fn take_and_read(options: &Options, store: &mut dyn Store, reader: &dyn Read) -> Result<Boot, Error> {
+pub(super) fn take_and_read(
+    options: &Options,
+    store: &mut dyn Store,
+    reader: &dyn Read,
+) -> Result<Boot, Error> {
     let extend_ms = options.engine.session_ms;
     let session = store.begin_session(&options.engine.server, extend_ms)?;
-    let others = store.live_sessions()?.into_iter().map(|row| row.id).filter(|id| *id != session).collect();
+    let others = store
+        .live_sessions()?
+        .into_iter()
+        .map(|row| row.id)
+        .filter(|id| *id != session)
+        .collect();
     let changes = engine::take_over(session, extend_ms, others, reader.segments()?);
     match store.commit(&changes)? {
         Commit::Done => {}
@@ -32,7 +41,11 @@ pub(super) fn take_and_read(options: &Options, store: &mut dyn Store, reader: &d
         jobs,
         versions,
         active,
-        parked_keys: reader.parked_keys()?.into_iter().map(|parked| parked.key).collect(),
+        parked_keys: reader
+            .parked_keys()?
+            .into_iter()
+            .map(|parked| parked.key)
+            .collect(),
     })
 }
 
@@ -48,7 +61,10 @@ fn active_runs(reader: &dyn Read) -> Result<Vec<Run>, Error> {
     }
 }
 
-type Definitions = (Vec<drumtower_core::model::JobRecord>, Vec<drumtower_core::model::JobVersion>);
+type Definitions = (
+    Vec<drumtower_core::model::JobRecord>,
+    Vec<drumtower_core::model::JobVersion>,
+);
 
 /// The jobs of these runs, and the versions they are pinned to where those are not current.
 pub(super) fn jobs_of(reader: &dyn Read, runs: &[Run]) -> Result<Definitions, Error> {
@@ -58,8 +74,12 @@ pub(super) fn jobs_of(reader: &dyn Read, runs: &[Run]) -> Result<Definitions, Er
         let missing = || Error::Corrupt(format!("{id} has runs but no row"));
         jobs.push(reader.job(id)?.ok_or_else(missing)?);
     }
-    let pinned: BTreeSet<(JobId, u32)> = runs.iter().map(|run| (run.job, run.job_version)).collect();
-    let current: BTreeSet<(JobId, u32)> = jobs.iter().map(|job| (job.row.id, job.row.version)).collect();
+    let pinned: BTreeSet<(JobId, u32)> =
+        runs.iter().map(|run| (run.job, run.job_version)).collect();
+    let current: BTreeSet<(JobId, u32)> = jobs
+        .iter()
+        .map(|job| (job.row.id, job.row.version))
+        .collect();
     let mut versions = Vec::new();
     for (id, version) in pinned.difference(&current) {
         let missing = || Error::Corrupt(format!("version {version} of {id} has runs but no row"));

@@ -13,12 +13,17 @@ pub struct SystemClock;
 
 impl Clock for SystemClock {
     fn now(&self) -> Now {
-        Now { wall: wall_now(), mono: mono_now() }
+        Now {
+            wall: wall_now(),
+            mono: mono_now(),
+        }
     }
 }
 
 pub fn wall_now() -> WallMs {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     WallMs(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
@@ -28,7 +33,10 @@ fn mono_now() -> MonoMs {
     // On macOS this one goes on while the machine sleeps.
     #[cfg(not(target_os = "linux"))]
     const CLOCK: libc::clockid_t = libc::CLOCK_MONOTONIC;
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
     // SAFETY: `time` is a valid place for one timespec, and the call writes nothing else.
     let failed = unsafe { libc::clock_gettime(CLOCK, &raw mut time) } != 0;
     assert!(!failed, "the system has no monotonic clock");

@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use drumtower_core::engine::{Command, Refusal, Reply, StreamId, ToWorker, WorkerEvent, WorkerView};
+use drumtower_core::engine::{
+    Command, Refusal, Reply, StreamId, ToWorker, WorkerEvent, WorkerView,
+};
 use drumtower_core::model::{Actor, RunId};
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -27,11 +29,25 @@ pub(super) type Answer = Result<Result<Reply, Refusal>, Unavailable>;
 
 /// Messages into the driver's loop.
 pub(super) enum Message {
-    Command { actor: Actor, command: Command, answer: oneshot::Sender<Answer> },
-    Opened { stream: StreamId, out: mpsc::UnboundedSender<StreamMessage> },
-    Worker { stream: StreamId, events: Vec<WorkerEvent> },
-    Workers { answer: oneshot::Sender<Vec<WorkerView>> },
-    Stop { done: oneshot::Sender<()> },
+    Command {
+        actor: Actor,
+        command: Command,
+        answer: oneshot::Sender<Answer>,
+    },
+    Opened {
+        stream: StreamId,
+        out: mpsc::UnboundedSender<StreamMessage>,
+    },
+    Worker {
+        stream: StreamId,
+        events: Vec<WorkerEvent>,
+    },
+    Workers {
+        answer: oneshot::Sender<Vec<WorkerView>>,
+    },
+    Stop {
+        done: oneshot::Sender<()>,
+    },
 }
 
 /// What a worker's stream has to send.
@@ -39,7 +55,10 @@ pub(super) enum Message {
 pub enum StreamMessage {
     Message(ToWorker),
     /// The last message.
-    Close { reason: String, again: bool },
+    Close {
+        reason: String,
+        again: bool,
+    },
 }
 
 /// Whether the server does its work, for `/readyz` and `/healthz`.
@@ -68,35 +87,62 @@ impl Handle {
         health: watch::Receiver<Health>,
         tokens: watch::Receiver<u64>,
     ) -> Self {
-        Self { inbox, streams: Arc::new(AtomicU64::new(1)), watchers, health, tokens }
+        Self {
+            inbox,
+            streams: Arc::new(AtomicU64::new(1)),
+            watchers,
+            health,
+            tokens,
+        }
     }
 
     /// Carries a command out and answers once it is durable.
     pub async fn command(&self, actor: Actor, command: Command) -> Answer {
         let (answer, answered) = oneshot::channel();
-        match self.inbox.try_send(Message::Command { actor, command, answer }) {
+        match self.inbox.try_send(Message::Command {
+            actor,
+            command,
+            answer,
+        }) {
             Ok(()) => answered.await.unwrap_or(Err(Unavailable::OutcomeUnknown)),
-            Err(mpsc::error::TrySendError::Full(_)) => Err(Unavailable::Overloaded { retry_after_s: 1 }),
+            Err(mpsc::error::TrySendError::Full(_)) => {
+                Err(Unavailable::Overloaded { retry_after_s: 1 })
+            }
             Err(mpsc::error::TrySendError::Closed(_)) => Err(Unavailable::Stopping),
         }
     }
 
     /// Announces a worker's stream. Its first event must be `Connected`, its last `Disconnected` or `Goodbye`.
-    pub async fn open_stream(&self) -> Result<(StreamId, mpsc::UnboundedReceiver<StreamMessage>), Unavailable> {
+    pub async fn open_stream(
+        &self,
+    ) -> Result<(StreamId, mpsc::UnboundedReceiver<StreamMessage>), Unavailable> {
         let stream = StreamId(self.streams.fetch_add(1, Ordering::Relaxed));
         let (out, messages) = mpsc::unbounded_channel();
-        self.inbox.send(Message::Opened { stream, out }).await.map_err(|_| Unavailable::Stopping)?;
+        self.inbox
+            .send(Message::Opened { stream, out })
+            .await
+            .map_err(|_| Unavailable::Stopping)?;
         Ok((stream, messages))
     }
 
     /// Hands a worker's events over; waits while the inbox is full.
-    pub async fn worker(&self, stream: StreamId, events: Vec<WorkerEvent>) -> Result<(), Unavailable> {
-        self.inbox.send(Message::Worker { stream, events }).await.map_err(|_| Unavailable::Stopping)
+    pub async fn worker(
+        &self,
+        stream: StreamId,
+        events: Vec<WorkerEvent>,
+    ) -> Result<(), Unavailable> {
+        self.inbox
+            .send(Message::Worker { stream, events })
+            .await
+            .map_err(|_| Unavailable::Stopping)
     }
 
     pub async fn workers(&self) -> Result<Vec<WorkerView>, Unavailable> {
         let (answer, answered) = oneshot::channel();
-        self.inbox.send(Message::Workers { answer }).await.map_err(|_| Unavailable::Stopping)?;
+        self.inbox
+            .send(Message::Workers { answer })
+            .await
+            .map_err(|_| Unavailable::Stopping)?;
         answered.await.map_err(|_| Unavailable::Stopping)
     }
 
@@ -135,8 +181,16 @@ impl Watchers {
     }
 
     fn watch(&self, run: RunId) -> RunWatch {
-        let changes = self.lock().entry(run).or_insert_with(|| watch::channel(0).0).subscribe();
-        RunWatch { run, changes, watchers: self.clone() }
+        let changes = self
+            .lock()
+            .entry(run)
+            .or_insert_with(|| watch::channel(0).0)
+            .subscribe();
+        RunWatch {
+            run,
+            changes,
+            watchers: self.clone(),
+        }
     }
 
     pub(super) fn changed(&self, run: RunId) {
@@ -170,7 +224,10 @@ impl RunWatch {
 impl Drop for RunWatch {
     fn drop(&mut self) {
         let mut watched = self.watchers.lock();
-        if watched.get(&self.run).is_some_and(|sender| sender.receiver_count() <= 1) {
+        if watched
+            .get(&self.run)
+            .is_some_and(|sender| sender.receiver_count() <= 1)
+        {
             watched.remove(&self.run);
         }
     }

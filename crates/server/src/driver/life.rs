@@ -62,7 +62,18 @@ impl<'a> Life<'a> {
         engine: Engine,
     ) -> Self {
         let (loads, loaded) = mpsc::unbounded_channel();
-        Self { clock, reader, writer, inbox, performer, engine, flight: None, loads, loaded, stopping: None }
+        Self {
+            clock,
+            reader,
+            writer,
+            inbox,
+            performer,
+            engine,
+            flight: None,
+            loads,
+            loaded,
+            stopping: None,
+        }
     }
 
     pub(super) async fn run(mut self) -> End {
@@ -71,7 +82,9 @@ impl<'a> Life<'a> {
             if let Err(end) = self.turn() {
                 return self.end(end);
             }
-            if self.flight.is_none() && let Some(done) = self.stopping.take() {
+            if self.flight.is_none()
+                && let Some(done) = self.stopping.take()
+            {
                 self.performer.drop_all(&Unavailable::Stopping);
                 return End::Stopped(done);
             }
@@ -98,7 +111,11 @@ impl<'a> Life<'a> {
     /// Lets time pass, sends the next batch if none is in flight, and starts the loads that the engine wants.
     fn turn(&mut self) -> Result<(), Unavailable> {
         let now = self.clock.now();
-        if self.engine.next_wakeup(now).is_some_and(|at| at <= now.mono) {
+        if self
+            .engine
+            .next_wakeup(now)
+            .is_some_and(|at| at <= now.mono)
+        {
             self.step(now, Input::Tick)?;
         }
         if self.flight.is_none() {
@@ -111,7 +128,11 @@ impl<'a> Life<'a> {
                     Some(changes) => {
                         let seq = changes.seq;
                         let outcome = self.writer.commit(Arc::new(changes));
-                        self.flight = Some(Flight { seq, effects: batch.effects, outcome });
+                        self.flight = Some(Flight {
+                            seq,
+                            effects: batch.effects,
+                            outcome,
+                        });
                     }
                 },
             }
@@ -137,14 +158,26 @@ impl<'a> Life<'a> {
         let now = self.clock.now();
         for message in messages.drain(..) {
             match message {
-                Message::Command { actor, command, answer } => {
+                Message::Command {
+                    actor,
+                    command,
+                    answer,
+                } => {
                     let ticket = self.performer.ticket(answer);
-                    self.step(now, Input::Command { ticket, actor, command })?;
+                    self.step(
+                        now,
+                        Input::Command {
+                            ticket,
+                            actor,
+                            command,
+                        },
+                    )?;
                 }
                 Message::Opened { stream, out } => self.performer.opened(stream, out),
                 Message::Worker { stream, events } => {
                     for event in events {
-                        let closed = matches!(event, WorkerEvent::Disconnected | WorkerEvent::Goodbye);
+                        let closed =
+                            matches!(event, WorkerEvent::Disconnected | WorkerEvent::Goodbye);
                         self.step(now, Input::Worker { stream, event })?;
                         if closed {
                             self.performer.closed(stream);
@@ -165,7 +198,9 @@ impl<'a> Life<'a> {
 
     /// A commit's outcome is known: its effects may happen, or nothing of this life may.
     fn landed(&mut self, outcome: Outcome) -> Result<(), Unavailable> {
-        let Some(flight) = self.flight.take() else { return Ok(()) };
+        let Some(flight) = self.flight.take() else {
+            return Ok(());
+        };
         match outcome {
             Outcome::Done => {
                 drumtower_store::failpoint::hit("after_commit");
@@ -175,16 +210,23 @@ impl<'a> Life<'a> {
             }
             Outcome::DoneAndDeposed => {
                 self.performer.perform(flight.effects);
-                Err(Unavailable::NotReady("another server took over; starting anew".into()))
+                Err(Unavailable::NotReady(
+                    "another server took over; starting anew".into(),
+                ))
             }
             Outcome::Never(why) => {
                 tracing::error!(%why, seq = flight.seq, "a commit was refused; all state is read anew");
                 Err(Unavailable::NotReady(format!("starting anew: {why}")))
             }
             Outcome::Unknown => {
-                tracing::error!(seq = flight.seq, "the outcome of a commit stays unknown; all state is read anew");
+                tracing::error!(
+                    seq = flight.seq,
+                    "the outcome of a commit stays unknown; all state is read anew"
+                );
                 self.performer.outcome_unknown(flight.effects);
-                Err(Unavailable::NotReady("starting anew after a commit of unknown outcome".into()))
+                Err(Unavailable::NotReady(
+                    "starting anew after a commit of unknown outcome".into(),
+                ))
             }
         }
     }
@@ -218,7 +260,9 @@ impl<'a> Life<'a> {
     fn sleep(&self) -> Duration {
         let now = self.clock.now();
         let wake = self.engine.next_wakeup(now);
-        wake.map_or(LONGEST_SLEEP, |at| Duration::from_millis(at.0.saturating_sub(now.mono.0)).min(LONGEST_SLEEP))
+        wake.map_or(LONGEST_SLEEP, |at| {
+            Duration::from_millis(at.0.saturating_sub(now.mono.0)).min(LONGEST_SLEEP)
+        })
     }
 
     fn end(&mut self, why: Unavailable) -> End {

@@ -12,13 +12,24 @@ pub(super) fn load(reader: &dyn Read, request: &LoadRequest, now: WallMs) -> Res
     for key in &request.keys {
         load_key(reader, key, now, &mut rows)?;
     }
-    Ok(Loaded { id: request.id, rows })
+    Ok(Loaded {
+        id: request.id,
+        rows,
+    })
 }
 
-fn load_key(reader: &dyn Read, key: &LoadKey, now: WallMs, rows: &mut Vec<LoadedRow>) -> Result<(), Error> {
+fn load_key(
+    reader: &dyn Read,
+    key: &LoadKey,
+    now: WallMs,
+    rows: &mut Vec<LoadedRow>,
+) -> Result<(), Error> {
     match key {
         LoadKey::JobNamed(job) => {
-            rows.push(LoadedRow::JobNamed(job.clone(), reader.job_named(&job.namespace, &job.name)?));
+            rows.push(LoadedRow::JobNamed(
+                job.clone(),
+                reader.job_named(&job.namespace, &job.name)?,
+            ));
         }
         LoadKey::Run(id) => {
             let run = reader.run(*id)?;
@@ -27,15 +38,24 @@ fn load_key(reader: &dyn Read, key: &LoadKey, now: WallMs, rows: &mut Vec<Loaded
             }
             rows.push(LoadedRow::Run(*id, run));
         }
-        LoadKey::Idempotency(hash) => rows.push(LoadedRow::Idempotency(*hash, reader.idempotency(hash, now)?)),
+        LoadKey::Idempotency(hash) => rows.push(LoadedRow::Idempotency(
+            *hash,
+            reader.idempotency(hash, now)?,
+        )),
         LoadKey::Due { before, after } => {
             let jobs = reader.jobs_due(*before, *after, LOAD_ROWS)?;
-            rows.push(LoadedRow::Due { before: *before, jobs });
+            rows.push(LoadedRow::Due {
+                before: *before,
+                jobs,
+            });
         }
         LoadKey::Parked { key, after } => {
             let runs = reader.parked_runs(key, *after, LOAD_ROWS)?;
             definitions(reader, &runs, rows)?;
-            rows.push(LoadedRow::Parked { key: key.clone(), runs });
+            rows.push(LoadedRow::Parked {
+                key: key.clone(),
+                runs,
+            });
         }
     }
     Ok(())

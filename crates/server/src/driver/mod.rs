@@ -58,9 +58,22 @@ pub fn start(
     let watchers = Watchers::default();
     let writer = Writer::start(options.clone(), store, Arc::clone(&reader), health.clone())?;
     let performer = Performer::new(watchers.clone(), tokens);
-    let driver = Driver { options, reader, clock, writer, messages, performer, health };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().max_blocking_threads(4).build()?;
-    thread::Builder::new().name("drumtower-engine".into()).spawn(move || runtime.block_on(driver.run()))?;
+    let driver = Driver {
+        options,
+        reader,
+        clock,
+        writer,
+        messages,
+        performer,
+        health,
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .max_blocking_threads(4)
+        .build()?;
+    thread::Builder::new()
+        .name("drumtower-engine".into())
+        .spawn(move || runtime.block_on(driver.run()))?;
     Ok(Handle::new(inbox, watchers, healthy, tokens_changed))
 }
 
@@ -94,8 +107,12 @@ impl Driver {
                 Ok(boot) => boot,
                 Err(error) => {
                     tracing::error!(%error, "could not take the segments; trying again");
-                    self.health.send_replace(Health::Impaired(error.to_string()));
-                    match self.refuse_for(pause, &Unavailable::NotReady(error.to_string())).await {
+                    self.health
+                        .send_replace(Health::Impaired(error.to_string()));
+                    match self
+                        .refuse_for(pause, &Unavailable::NotReady(error.to_string()))
+                        .await
+                    {
                         Waited::Stop(done) => return done,
                         Waited::Long => {}
                     }
@@ -142,7 +159,10 @@ impl Driver {
                     let _ = answer.send(Err(why.clone()));
                 }
                 Some(Message::Opened { out, .. }) => {
-                    let _ = out.send(StreamMessage::Close { reason: why.to_string(), again: true });
+                    let _ = out.send(StreamMessage::Close {
+                        reason: why.to_string(),
+                        again: true,
+                    });
                 }
                 Some(Message::Worker { .. } | Message::Workers { .. }) => {}
             }

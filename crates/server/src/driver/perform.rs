@@ -19,7 +19,13 @@ pub(super) struct Performer {
 
 impl Performer {
     pub(super) fn new(watchers: Watchers, tokens: watch::Sender<u64>) -> Self {
-        Self { tickets: BTreeMap::new(), next_ticket: 0, streams: BTreeMap::new(), watchers, tokens }
+        Self {
+            tickets: BTreeMap::new(),
+            next_ticket: 0,
+            streams: BTreeMap::new(),
+            watchers,
+            tokens,
+        }
     }
 
     /// Remembers a caller; the ticket stands for it in the engine.
@@ -47,7 +53,11 @@ impl Performer {
                         let _ = out.send(StreamMessage::Message(message));
                     }
                 }
-                Effect::Close { stream, reason, again } => self.close(stream, reason, again),
+                Effect::Close {
+                    stream,
+                    reason,
+                    again,
+                } => self.close(stream, reason, again),
                 Effect::RunChanged { run } => self.watchers.changed(run),
                 Effect::TokensChanged => self.tokens.send_modify(|count| *count += 1),
             }
@@ -69,7 +79,10 @@ impl Performer {
             let _ = answer.send(Err(why.clone()));
         }
         for (_, out) in std::mem::take(&mut self.streams) {
-            let _ = out.send(StreamMessage::Close { reason: why.to_string(), again: true });
+            let _ = out.send(StreamMessage::Close {
+                reason: why.to_string(),
+                again: true,
+            });
         }
         self.watchers.changed_all();
         self.tokens.send_modify(|count| *count += 1);
@@ -83,7 +96,10 @@ impl Performer {
 
     fn close(&mut self, stream: StreamId, reason: &str, again: bool) {
         if let Some(out) = self.streams.remove(&stream) {
-            let _ = out.send(StreamMessage::Close { reason: reason.to_owned(), again });
+            let _ = out.send(StreamMessage::Close {
+                reason: reason.to_owned(),
+                again,
+            });
         }
     }
 }

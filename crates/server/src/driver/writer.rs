@@ -36,9 +36,16 @@ pub(super) enum Outcome {
 }
 
 enum Job {
-    Boot { reply: oneshot::Sender<Result<Boot, Error>> },
-    Commit { changes: Arc<ChangeSet>, reply: oneshot::Sender<Outcome> },
-    Close { reply: oneshot::Sender<()> },
+    Boot {
+        reply: oneshot::Sender<Result<Boot, Error>>,
+    },
+    Commit {
+        changes: Arc<ChangeSet>,
+        reply: oneshot::Sender<Outcome>,
+    },
+    Close {
+        reply: oneshot::Sender<()>,
+    },
 }
 
 /// The loop's side of the thread.
@@ -56,15 +63,28 @@ impl Writer {
     ) -> std::io::Result<Self> {
         let (jobs, queue) = channel();
         let (stopping, stop) = channel();
-        let thread = WriterThread { options, store, reader, health, stop };
-        thread::Builder::new().name("drumtower-writer".into()).spawn(move || thread.run(&queue))?;
-        Ok(Self { jobs, stopping: Some(stopping) })
+        let thread = WriterThread {
+            options,
+            store,
+            reader,
+            health,
+            stop,
+        };
+        thread::Builder::new()
+            .name("drumtower-writer".into())
+            .spawn(move || thread.run(&queue))?;
+        Ok(Self {
+            jobs,
+            stopping: Some(stopping),
+        })
     }
 
     pub(super) async fn boot(&self) -> Result<Boot, Error> {
         let (reply, answer) = oneshot::channel();
         let _ = self.jobs.send(Job::Boot { reply });
-        answer.await.unwrap_or_else(|_| Err(Error::Io("the writer has stopped".into())))
+        answer
+            .await
+            .unwrap_or_else(|_| Err(Error::Io("the writer has stopped".into())))
     }
 
     pub(super) fn commit(&self, changes: Arc<ChangeSet>) -> oneshot::Receiver<Outcome> {
@@ -100,7 +120,11 @@ impl WriterThread {
         while let Ok(job) = queue.recv() {
             match job {
                 Job::Boot { reply } => {
-                    let booted = boot::take_and_read(&self.options, self.store.as_mut(), self.reader.as_ref());
+                    let booted = boot::take_and_read(
+                        &self.options,
+                        self.store.as_mut(),
+                        self.reader.as_ref(),
+                    );
                     let _ = reply.send(booted);
                 }
                 Job::Commit { changes, reply } => {
@@ -138,11 +162,16 @@ impl WriterThread {
             let passing = matches!(error, Error::Busy(_));
             unknown |= matches!(error, Error::Unknown(_));
             if !passing {
-                self.health.send_replace(Health::Impaired(error.to_string()));
+                self.health
+                    .send_replace(Health::Impaired(error.to_string()));
                 tracing::warn!(%error, seq = changes.seq, "a commit did not go through; trying again");
             }
             if !self.wait(pause) {
-                return if unknown { Outcome::Unknown } else { Outcome::Never(error.to_string()) };
+                return if unknown {
+                    Outcome::Unknown
+                } else {
+                    Outcome::Never(error.to_string())
+                };
             }
             pause = (pause * 2).min(Duration::from_secs(1));
         }
@@ -152,7 +181,9 @@ impl WriterThread {
     fn fenced(&mut self, changes: &ChangeSet) -> Outcome {
         loop {
             match self.store.session(changes.session) {
-                Ok(Some(row)) if row.seq == changes.seq && row.revoked => return Outcome::DoneAndDeposed,
+                Ok(Some(row)) if row.seq == changes.seq && row.revoked => {
+                    return Outcome::DoneAndDeposed;
+                }
                 Ok(Some(row)) if row.seq == changes.seq => {
                     self.well_again();
                     return Outcome::Done;
@@ -183,6 +214,9 @@ impl WriterThread {
 
     /// Waits before a retry; false when retries are to end.
     fn wait(&self, pause: Duration) -> bool {
-        matches!(self.stop.recv_timeout(pause), Err(RecvTimeoutError::Timeout) | Ok(()))
+        matches!(
+            self.stop.recv_timeout(pause),
+            Err(RecvTimeoutError::Timeout) | Ok(())
+        )
     }
 }

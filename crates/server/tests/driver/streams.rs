@@ -1,0 +1,116 @@
+//! Workers' streams through the driver.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use drumtower_core::engine::{Finished, Heartbeat, Hello, Load, Reply, ToWorker, WorkerEvent};
+use drumtower_core::model::{AttemptOutcome, ProcessId, RunState, WallMs, WorkerName};
+use drumtower_server::driver::StreamMessage;
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use crate::faulty::{Fault, World};
+
+fn hello(process: u64) -> Hello {
+    Hello {
+        worker: WorkerName::new("w").expect("a name"),
+        process: ProcessId(process),
+        stream_number: 1,
+        namespace: None,
+        host: String::new(),
+        version: String::new(),
+        labels: BTreeMap::new(),
+        exec: false,
+        handlers: vec!["noop".into()],
+        capacity: 4,
+    }
+}
+
+async fn next(stream: &mut UnboundedReceiver<StreamMessage>) -> StreamMessage {
+    tokio::time::timeout(Duration::from_secs(30), stream.recv())
+        .await
+        .expect("in time")
+        .expect("open")
+}
+
+#[tokio::test]
+async fn a_run_goes_to_a_worker_and_comes_back_finished() {
+    let world = World::start().await;
+    world.put("a").await.expect("available").expect("accepted");
+    let (id, mut stream) = world.handle.open_stream().await.expect("open");
+    let beat = Heartbeat {
+        number: 1,
+        acked_position: 0,
+        held: vec![],
+        load: Load::default(),
+        wall: WallMs(0),
+    };
+    let events = vec![
+        WorkerEvent::Connected(hello(7)),
+        WorkerEvent::Heartbeat(beat),
+        WorkerEvent::Granted { total: 4 },
+    ];
+    world.handle.worker(id, events).await.expect("taken");
+    assert!(matches!(
+        next(&mut stream).await,
+        StreamMessage::Message(ToWorker::Welcome { .. })
+    ));
+    assert!(matches!(
+        next(&mut stream).await,
+        StreamMessage::Message(ToWorker::Renew { beat: 1 })
+    ));
+    let Ok(Ok(Reply::Triggered(results))) = world.trigger("a").await else {
+        panic!("refused")
+    };
+    let run = results[0].as_ref().expect("made").run;
+    let StreamMessage::Message(ToWorker::Assign(assign)) = next(&mut stream).await else {
+        panic!("no assignment")
+    };
+    assert_eq!(assign.attempt.run, run);
+    let mut watch = world.handle.watch_run(run);
+    let finished = Finished {
+        attempt: assign.attempt,
+        outcome: AttemptOutcome::Succeeded,
+        started: WallMs(1),
+        duration_ms: 2,
+        exit_code: Some(0),
+        signal: None,
+        cpu_ms: 0,
+        peak_memory_bytes: 0,
+        result: None,
+        error: None,
+        log: None,
+    };
+    world
+        .handle
+        .worker(id, vec![WorkerEvent::Finished(finished)])
+        .await
+        .expect("taken");
+    assert!(matches!(
+        next(&mut stream).await,
+        StreamMessage::Message(ToWorker::FinishAck { .. })
+    ));
+    watch.changed().await;
+    let stored = world.reader.run(run).expect("readable").expect("kept");
+    assert_eq!(stored.state, RunState::Completed);
+}
+
+#[tokio::test]
+async fn a_new_life_closes_streams_so_that_workers_dial_again() {
+    let world = World::start().await;
+    let (id, mut stream) = world.handle.open_stream().await.expect("open");
+    world
+        .handle
+        .worker(id, vec![WorkerEvent::Connected(hello(7))])
+        .await
+        .expect("taken");
+    assert!(matches!(
+        next(&mut stream).await,
+        StreamMessage::Message(ToWorker::Welcome { .. })
+    ));
+    world.fault(Fault::Invariant);
+    assert!(world.put("a").await.is_err());
+    assert!(matches!(
+        next(&mut stream).await,
+        StreamMessage::Close { again: true, .. }
+    ));
+}
