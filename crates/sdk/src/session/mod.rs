@@ -181,7 +181,7 @@ impl Session {
         }
     }
 
-    /// The attempt has ended, and nothing of it runs any more. `end` need not name the attempt; an outcome of cancelled
+    /// The attempt has ended, and nothing of it runs any more. `end` need not name the attempt or the start; an outcome of cancelled
     /// means that it obeyed a stop, and is told with the reason of that stop.
     pub fn attempt_finished(&mut self, attempt: Attempt, mut end: wire::Finished) {
         let Some(held) = self.held.get_mut(&attempt) else {
@@ -196,6 +196,11 @@ impl Session {
             return;
         }
         end.attempt = Some(held.attempt);
+        if let Phase::Running { wall_ms } = held.phase
+            && end.started_wall_ms == 0
+        {
+            end.started_wall_ms = wall_ms;
+        }
         end.log_truncated |= held.log.truncated();
         if end.outcome() == wire::Outcome::Cancelled {
             name_stop(&mut end, held.stop.as_ref().map(|stop| stop.reason));

@@ -1,0 +1,287 @@
+//! The loop that drives a [`Session`]: one task owns it and everything else talks to that task.
+//!
+//! Each turn takes in whatever has come (events of attempts in batches, a frame of the server, time, a wish to stop),
+//! performs the session's actions and sends what it has to say, as full frames as the transport takes. There is no timer
+//! per attempt: the session says when it wants to be woken next.
+
+mod backoff;
+mod frame;
+mod link;
+
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use drumtower_proto::worker::v1 as wire;
+use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::time::sleep;
+use tonic::metadata::{Ascii, MetadataValue};
+use tonic::transport::Endpoint;
+use tracing::{info, warn};
+
+use crate::clock;
+use crate::executor::{Control, Event, Executor, Reporter};
+use crate::session::{Action, Attempt, Session};
+use crate::{Error, Shutdown};
+use frame::Framer;
+use link::{Happened, Link, Room};
+
+pub(crate) use link::endpoint;
+
+const EVENTS_AT_ONCE: usize = 4096;
+/// Timers stand still while the machine is suspended and leases do not, so no sleep is long.
+const LONGEST_SLEEP: Duration = Duration::from_secs(1);
+const FAREWELL: Duration = Duration::from_secs(1);
+
+/// Everything a runtime is given.
+pub(crate) struct Parts {
+    pub(crate) session: Session,
+    pub(crate) servers: Vec<Endpoint>,
+    pub(crate) token: Option<MetadataValue<Ascii>>,
+    pub(crate) handlers: Arc<dyn Executor>,
+    pub(crate) exec: Option<Arc<dyn Executor>>,
+    pub(crate) load: Option<watch::Receiver<wire::Load>>,
+    pub(crate) drain: Duration,
+    pub(crate) seed: u64,
+}
+
+pub(crate) struct Runtime {
+    session: Session,
+    link: Link,
+    stream: u64,
+    framer: Framer,
+    /// A frame could not be sent for want of room.
+    blocked: bool,
+    handlers: Arc<dyn Executor>,
+    exec: Option<Arc<dyn Executor>>,
+    running: HashMap<Attempt, Running>,
+    events: mpsc::UnboundedSender<Event>,
+    load: Option<watch::Receiver<wire::Load>>,
+    drain: Duration,
+    failure: Option<Error>,
+}
+
+struct Running {
+    control: Box<dyn Control>,
+    room: Arc<Semaphore>,
+}
+
+impl Parts {
+    pub(crate) async fn run(self, shutdown: impl Shutdown) -> Result<(), Error> {
+        let (events, inbox) = mpsc::unbounded_channel();
+        let runtime = Runtime {
+            session: self.session,
+            link: Link::new(self.servers, self.token, self.seed),
+            stream: 0,
+            framer: Framer::default(),
+            blocked: false,
+            handlers: self.handlers,
+            exec: self.exec,
+            running: HashMap::new(),
+            events,
+            load: self.load,
+            drain: self.drain,
+            failure: None,
+        };
+        runtime.run(inbox, shutdown).await
+    }
+}
+
+impl Runtime {
+    async fn run(
+        mut self,
+        mut inbox: mpsc::UnboundedReceiver<Event>,
+        mut shutdown: impl Shutdown,
+    ) -> Result<(), Error> {
+        let mut batch = Vec::with_capacity(EVENTS_AT_ONCE);
+        let mut wishes = 0;
+        while !self.turn() {
+            let wish = if wishes < 2 {
+                Some(shutdown.next())
+            } else {
+                None
+            };
+            tokio::select! {
+                count = inbox.recv_many(&mut batch, EVENTS_AT_ONCE) => {
+                    debug_assert!(count > 0, "the runtime itself holds a sender");
+                    batch.drain(..).for_each(|event| self.take_event(event));
+                }
+                happened = self.link.next(self.blocked) => self.take(happened),
+                () = sleep(nap(&self.session)) => {}
+                () = wished(wish) => {
+                    wishes += 1;
+                    self.leave(wishes > 1);
+                }
+            }
+        }
+        self.link.close(FAREWELL).await;
+        match self.failure {
+            Some(error) => Err(error),
+            None => self.session.rejection().map_or(Ok(()), |reason| {
+                Err(Error::rejected(format!(
+                    "the server does not want this worker: {reason}"
+                )))
+            }),
+        }
+    }
+
+    /// Does what the session asks for. True when nothing is left to do.
+    fn turn(&mut self) -> bool {
+        self.session.handle_timeout(clock::mono());
+        self.act();
+        self.transmit();
+        self.session.is_done()
+    }
+
+    fn transmit(&mut self) {
+        if let Some(load) = &mut self.load
+            && load.has_changed().unwrap_or(false)
+        {
+            self.session.set_load(*load.borrow_and_update());
+        }
+        self.blocked = false;
+        loop {
+            match self.link.room() {
+                Room::Yes(permit) => match self.framer.next(&mut self.session, clock::now()) {
+                    Some(frame) => permit.send(frame),
+                    None => return,
+                },
+                Room::Full => {
+                    self.blocked = true;
+                    return;
+                }
+                Room::No => return,
+            }
+        }
+    }
+
+    fn act(&mut self) {
+        while let Some(action) = self.session.poll_action() {
+            match action {
+                Action::Start { assign, deadline } => self.start(assign, deadline),
+                Action::Extend { deadline } => {
+                    self.running
+                        .values()
+                        .for_each(|running| running.control.extend(deadline));
+                }
+                Action::Stop { attempt, reason } => {
+                    if let Some(running) = self.running.get(&attempt) {
+                        running.control.stop(reason);
+                    }
+                }
+                Action::Abort { attempt } => {
+                    if let Some(running) = self.running.get(&attempt) {
+                        running.control.abort();
+                    }
+                }
+                Action::LogRoom { attempt, bytes } => {
+                    if let Some(running) = self.running.get(&attempt) {
+                        running.room.add_permits(bytes);
+                    }
+                }
+                Action::Disconnect {
+                    reason,
+                    again: true,
+                } => {
+                    let wait = self.link.drop_and_wait();
+                    warn!(%reason, wait_ms = wait.as_millis(), "stream given up; dialling again");
+                }
+                Action::Disconnect { again: false, .. } => self.link.halt(),
+            }
+        }
+    }
+
+    fn start(&mut self, assign: Box<wire::Assign>, deadline: drumtower_core::model::MonoMs) {
+        let Some(attempt) = assign.attempt.map(Attempt::from) else {
+            return;
+        };
+        let reporter = Reporter::new(attempt, self.events.clone());
+        let room = reporter.room();
+        let executor = match (&assign.task, &self.exec) {
+            (Some(wire::assign::Task::Exec(_)), Some(exec)) => exec,
+            // The session refuses what is neither this nor a handler.
+            _ => &self.handlers,
+        };
+        let control = executor.start(assign, deadline, reporter);
+        self.running.insert(attempt, Running { control, room });
+    }
+
+    fn take_event(&mut self, event: Event) {
+        match event {
+            Event::Started(attempt) => self.session.attempt_started(clock::now(), attempt),
+            Event::Log {
+                attempt,
+                stream,
+                wall_ms,
+                data,
+            } => {
+                self.session.log_chunk(wall_ms, attempt, stream, &data);
+            }
+            Event::Finished(attempt, end) => {
+                self.running.remove(&attempt);
+                self.session.attempt_finished(attempt, *end);
+            }
+        }
+    }
+
+    fn take(&mut self, happened: Happened) {
+        match happened {
+            Happened::Opened => {
+                self.framer.reset();
+                self.stream = self.session.stream_opened();
+            }
+            Happened::Room => {}
+            Happened::Frame(frame) => {
+                let was_connected = self.session.is_connected();
+                let now = clock::now();
+                for message in frame.messages {
+                    self.session.handle(now, self.stream, message);
+                }
+                if self.session.is_connected() && !was_connected {
+                    self.link.is_good();
+                    info!(stream = self.stream, "connected");
+                }
+            }
+            Happened::Lost(reason) => {
+                self.session.stream_lost(self.stream);
+                let wait = self.link.drop_and_wait();
+                warn!(%reason, wait_ms = wait.as_millis(), "no connection; dialling again");
+            }
+            Happened::Refused(error) => {
+                self.session.reject(clock::mono(), error.to_string());
+                self.failure = Some(error);
+            }
+        }
+    }
+
+    fn leave(&mut self, at_once: bool) {
+        let now = clock::mono();
+        if at_once {
+            info!("stopping at once");
+            self.session.drain(now, now);
+            self.running
+                .values()
+                .for_each(|running| running.control.abort());
+        } else {
+            info!(running = self.session.running(), "draining");
+            self.session.drain(
+                now,
+                now.plus(u64::try_from(self.drain.as_millis()).unwrap_or(u64::MAX)),
+            );
+        }
+    }
+}
+
+fn nap(session: &Session) -> Duration {
+    session.poll_timeout().map_or(LONGEST_SLEEP, |at| {
+        Duration::from_millis(at.0.saturating_sub(clock::mono().0)).min(LONGEST_SLEEP)
+    })
+}
+
+async fn wished(wish: Option<Pin<Box<dyn Future<Output = ()> + Send + '_>>>) {
+    match wish {
+        Some(wish) => wish.await,
+        None => std::future::pending().await,
+    }
+}
