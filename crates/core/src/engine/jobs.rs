@@ -152,6 +152,12 @@ impl Jobs {
         self.tombstones.insert(id, seq);
     }
 
+    /// Lets go of versions that no resident run is pinned to.
+    pub(super) fn forget_versions(&mut self) {
+        self.old_versions
+            .retain(|_, compiled| Arc::strong_count(compiled) > 1);
+    }
+
     /// Lets go of tombstones that no load can revive and no live run needs.
     pub(super) fn forget_tombstones(&mut self, safe: u64) {
         let resident = &mut self.resident;
@@ -167,8 +173,13 @@ impl Jobs {
 
 impl Engine {
     /// Takes a loaded job unless it is resident already.
+    ///
+    /// The store may still have the version before an edit that is on its way: a run loaded with it may be pinned to it.
     pub(super) fn adopt_job(&mut self, record: JobRecord) {
-        if self.jobs.get(record.row.id).is_some() {
+        if let Some(job) = self.jobs.get(record.row.id) {
+            if job.compiled.version.version != record.version.version {
+                self.adopt_version(record.version);
+            }
             return;
         }
         let Ok(compiled) = Compiled::new(record.version) else {

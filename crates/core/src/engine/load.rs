@@ -68,6 +68,7 @@ impl Engine {
         for row in loaded.rows {
             self.take_row(now, tag, row);
         }
+        self.jobs.forget_versions();
         self.forget_marks();
     }
 

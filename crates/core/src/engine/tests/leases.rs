@@ -205,3 +205,34 @@ fn a_start_is_written_only_when_the_attempt_lasts() {
     world.commit();
     assert_eq!(world.tables.active[&attempt.run].state, RunState::Running);
 }
+
+#[test]
+fn a_worker_that_was_given_up_is_told_to_dial_again() {
+    let (mut world, attempt) = one_assigned();
+    world.pass(60_000);
+    let effects = world.commit();
+    let closed = |effect: &Effect| {
+        matches!(
+            effect,
+            Effect::Close {
+                stream: StreamId(1),
+                again: true,
+                ..
+            }
+        )
+    };
+    assert!(
+        effects.iter().any(closed),
+        "else it would beat into the void for ever"
+    );
+    assert!(world.tables.history.contains_key(&attempt.run));
+}
+
+#[test]
+fn a_worker_that_says_goodbye_is_gone_at_once() {
+    let (mut world, attempt) = one_assigned();
+    world.finish(1, attempt, AttemptOutcome::Succeeded);
+    world.event(1, WorkerEvent::Goodbye);
+    world.commit();
+    assert!(world.engine.workers().is_empty());
+}

@@ -108,3 +108,41 @@ fn a_line_without_workers_does_not_hold_others_up() {
     let run = world.trigger("a", None, None).expect("made").run;
     assert_eq!(world.tables.active[&run].state, RunState::Scheduled);
 }
+
+#[test]
+fn a_run_parked_under_an_old_version_loads_while_an_edit_is_on_its_way() {
+    let mut world = World::new();
+    world.put(noop("a"));
+    trigger_many(&mut world, Limits::READY_WINDOW + 1_000);
+    world.restart();
+    let mut edited = noop("a");
+    edited["description"] = "second".into();
+    let spec: JobSpec = serde_json::from_value(edited).expect("valid");
+    let command = Command::PutJob {
+        spec,
+        condition: Condition::Any,
+    };
+    world.step(Input::Command {
+        ticket: Ticket(1),
+        actor: Actor::new("t"),
+        command,
+    });
+    let parked = world
+        .tables
+        .active
+        .values()
+        .find(|run| run.parked.is_some())
+        .expect("parked")
+        .id;
+    let command = Command::CancelRun {
+        run: parked,
+        scope: None,
+    };
+    world.step(Input::Command {
+        ticket: Ticket(2),
+        actor: Actor::new("t"),
+        command,
+    });
+    world.commit();
+    assert_eq!(world.tables.history[&parked].job_version, 1);
+}

@@ -2,7 +2,7 @@
 
 use crate::model::{Now, ProcessId};
 
-use super::super::{Engine, StreamId};
+use super::super::{AttemptRef, Effect, Engine, StreamId};
 
 impl Engine {
     /// Nothing is concluded from a broken stream: the worker runs on until its lease ends.
@@ -16,6 +16,9 @@ impl Engine {
 
     /// The worker says that it leaves and runs nothing: what it was thought to hold is lost.
     pub(super) fn goodbye(&mut self, now: Now, process: ProcessId) {
+        if let Some(stream) = self.fleet.expect_mut(process).stream.take() {
+            self.fleet.close_stream(stream);
+        }
         self.drop_worker(now, process);
     }
 
@@ -28,8 +31,15 @@ impl Engine {
         if let Some(timer) = worker.timer {
             self.wheel.cancel(timer);
         }
+        if let Some(stream) = worker.stream {
+            self.effect(Effect::Close {
+                stream,
+                reason: "nothing was heard for a whole lease",
+                again: true,
+            });
+        }
         for (run, held) in worker.attempts {
-            let attempt = super::super::AttemptRef {
+            let attempt = AttemptRef {
                 run,
                 attempt: held.attempt,
                 fence: held.fence,
