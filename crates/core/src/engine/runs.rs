@@ -33,6 +33,11 @@ impl Runs {
         self.resident.get_mut(&id)
     }
 
+    #[cfg(test)]
+    pub(super) fn ids(&self) -> Vec<RunId> {
+        self.resident.keys().copied().collect()
+    }
+
     pub(super) fn expect(&self, id: RunId) -> &Resident {
         self.resident
             .get(&id)

@@ -197,3 +197,18 @@ fn a_restart_at_every_moment_doubles_nothing() {
     account(&world, job, START, world.now.wall.0);
     world.check_conservation();
 }
+
+#[test]
+fn a_pause_just_before_the_due_time_fires_nothing() {
+    let mut world = World::new();
+    let job = world.put(every("a", "1s", "allow"));
+    world.pass(999);
+    world
+        .command(Command::PauseJob {
+            job: job_ref("a"),
+            condition: Condition::Any,
+        })
+        .expect("paused");
+    assert!(world.tables.active.is_empty());
+    assert_eq!(world.tables.schedules[&job].next_due, None);
+}

@@ -236,3 +236,14 @@ fn a_worker_that_says_goodbye_is_gone_at_once() {
     world.commit();
     assert!(world.engine.workers().is_empty());
 }
+
+#[test]
+fn a_worker_that_renews_keeps_its_runs_however_long_they_take() {
+    let (mut world, attempt) = one_assigned();
+    for number in 2..20 {
+        world.pass(3_000);
+        world.beat(1, number, 1, vec![attempt]);
+        world.commit();
+    }
+    assert!(world.tables.active.contains_key(&attempt.run));
+}

@@ -6,3 +6,12 @@ mod parks;
 mod random;
 mod triggers;
 mod world;
+
+use super::Engine;
+use crate::model::RunId;
+
+impl Engine {
+    fn resident_runs(&self) -> Vec<RunId> {
+        self.runs.ids()
+    }
+}

@@ -259,3 +259,77 @@ fn a_deleted_name_is_free_and_its_next_job_has_another_id() {
         "its run goes on"
     );
 }
+
+#[test]
+fn a_run_made_and_cancelled_in_one_batch_never_was_active() {
+    let mut world = World::new();
+    world.put(noop("a"));
+    let trigger = Trigger {
+        job: job_ref("a"),
+        params: None,
+        idempotency_key: None,
+    };
+    let actor = Actor::new("tester");
+    let command = Command::TriggerRuns {
+        triggers: vec![trigger],
+    };
+    world.step(Input::Command {
+        ticket: Ticket(50),
+        actor: actor.clone(),
+        command,
+    });
+    let run = *world.engine.resident_runs().first().expect("made");
+    let command = Command::CancelRun { run, scope: None };
+    world.step(Input::Command {
+        ticket: Ticket(51),
+        actor,
+        command,
+    });
+    world.commit();
+    assert_eq!(world.tables.history[&run].state, RunState::Cancelled);
+    world.check_conservation();
+}
+
+#[test]
+fn a_load_that_began_before_a_run_ended_does_not_revive_it() {
+    let mut world = World::new();
+    world.put(noop("a"));
+    for _ in 0..21 {
+        let trigger = Trigger {
+            job: job_ref("a"),
+            params: None,
+            idempotency_key: None,
+        };
+        world
+            .command(Command::TriggerRuns {
+                triggers: vec![trigger; 1000],
+            })
+            .expect("made");
+    }
+    let run = world
+        .tables
+        .active
+        .values()
+        .find(|run| run.parked.is_some())
+        .expect("parked")
+        .id;
+    let command = || Command::CancelRun { run, scope: None };
+    let input = Input::Command {
+        ticket: Ticket(60),
+        actor: Actor::new("slow"),
+        command: command(),
+    };
+    let Step::Need { request, .. } = world.engine.step(world.now, input) else {
+        panic!("it was resident")
+    };
+    let late = world.tables.load(request);
+    world
+        .command(command())
+        .expect("cancelled by a faster caller");
+    assert_eq!(world.tables.history[&run].state, RunState::Cancelled);
+    world.step(Input::Loaded(late));
+    assert!(
+        !world.engine.resident_runs().contains(&run),
+        "a row from before the end was taken"
+    );
+}

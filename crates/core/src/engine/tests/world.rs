@@ -96,7 +96,7 @@ impl Tables {
         })
     }
 
-    fn load(&self, request: LoadRequest) -> Loaded {
+    pub(super) fn load(&self, request: LoadRequest) -> Loaded {
         let mut rows = Vec::new();
         for key in request.keys {
             match key {
