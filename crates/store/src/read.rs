@@ -2,9 +2,11 @@
 //!
 //! A read that begins after a commit was acknowledged sees that commit. Listings are bounded and continue from a cursor.
 
+use std::collections::BTreeMap;
+
 use drumtower_core::model::{
-    Counters, IdempotencyEntry, IdempotencyHash, JobId, JobName, JobRecord, JobVersion, Meta, NamespaceName, Run, RunId,
-    RunState, SegmentId, SegmentRow, TokenRow, Unfired, WallMs,
+    Counters, IdempotencyEntry, IdempotencyHash, JobId, JobName, JobRecord, JobRow, JobVersion,
+    Meta, NamespaceName, Run, RunId, RunState, SegmentId, SegmentRow, TokenRow, Unfired, WallMs,
 };
 
 use crate::Error;
@@ -19,7 +21,25 @@ pub struct JobFilter {
     pub paused: Option<bool>,
 }
 
-/// Jobs in order of (namespace, name), and where the next page begins.
+impl JobFilter {
+    pub(crate) fn takes_row(&self, row: &JobRow) -> bool {
+        self.namespace
+            .as_ref()
+            .is_none_or(|namespace| *namespace == row.namespace)
+            && self
+                .paused
+                .is_none_or(|paused| paused == row.paused.is_some())
+    }
+
+    pub(crate) fn takes_labels(&self, labels: &BTreeMap<String, String>) -> bool {
+        self.labels
+            .iter()
+            .all(|(key, value)| labels.get(key) == Some(value))
+    }
+}
+
+/// Jobs in order of (namespace, name), and after which of them the next page begins. A page may be short, or even empty,
+/// while `next` is set.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct JobPage {
     pub jobs: Vec<JobRecord>,
@@ -35,7 +55,21 @@ pub struct RunFilter {
     pub states: Vec<RunState>,
 }
 
-/// Runs, newest id first. A page may be short, or even empty, while `next` is set: the store looked at as many rows as
+impl RunFilter {
+    pub(crate) fn takes(&self, run: &Run) -> bool {
+        self.namespace
+            .as_ref()
+            .is_none_or(|namespace| *namespace == run.namespace)
+            && self.job.is_none_or(|job| job == run.job)
+            && self.takes_state(run.state)
+    }
+
+    pub(crate) fn takes_state(&self, state: RunState) -> bool {
+        self.states.is_empty() || self.states.contains(&state)
+    }
+}
+
+/// Runs, newest id first: exactly, however late a run ended. A page may be short, or even empty, while `next` is set: the store looked at as many rows as
 /// one call may.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunPage {
@@ -75,35 +109,68 @@ pub struct PrunedRow {
     pub cancelled: u64,
 }
 
+/// The counters of a segment and namespace, under their key.
+pub type CounterRow = ((SegmentId, NamespaceName), Counters);
+
 pub trait Read: Send + Sync {
     fn meta(&self) -> Result<Meta, Error>;
     fn segments(&self) -> Result<Vec<SegmentRow>, Error>;
-    fn counters(&self) -> Result<Vec<((SegmentId, NamespaceName), Counters)>, Error>;
+    fn counters(&self) -> Result<Vec<CounterRow>, Error>;
     fn pruned(&self) -> Result<Vec<PrunedRow>, Error>;
 
     /// A job that is not deleted.
-    fn job_named(&self, namespace: &NamespaceName, name: &JobName) -> Result<Option<JobRecord>, Error>;
+    fn job_named(
+        &self,
+        namespace: &NamespaceName,
+        name: &JobName,
+    ) -> Result<Option<JobRecord>, Error>;
     /// A job, deleted or not.
     fn job(&self, id: JobId) -> Result<Option<JobRecord>, Error>;
     fn job_version(&self, id: JobId, version: u32) -> Result<Option<JobVersion>, Error>;
-    fn jobs(&self, filter: &JobFilter, after: Option<&(NamespaceName, JobName)>, limit: usize) -> Result<JobPage, Error>;
+    fn jobs(
+        &self,
+        filter: &JobFilter,
+        after: Option<&(NamespaceName, JobName)>,
+        limit: usize,
+    ) -> Result<JobPage, Error>;
     /// Jobs due before `before`, in order of (next_due, id), after the given place in that order.
-    fn jobs_due(&self, before: WallMs, after: Option<(WallMs, JobId)>, limit: usize) -> Result<Vec<JobRecord>, Error>;
+    fn jobs_due(
+        &self,
+        before: WallMs,
+        after: Option<(WallMs, JobId)>,
+        limit: usize,
+    ) -> Result<Vec<JobRecord>, Error>;
     /// Ranges of unfired times of a job that touch `[from, to]`, oldest first.
-    fn unfired(&self, job: JobId, from: WallMs, to: WallMs, limit: usize) -> Result<Vec<Unfired>, Error>;
+    fn unfired(
+        &self,
+        job: JobId,
+        from: WallMs,
+        to: WallMs,
+        limit: usize,
+    ) -> Result<Vec<Unfired>, Error>;
 
     /// A run, active or finished.
     fn run(&self, id: RunId) -> Result<Option<Run>, Error>;
     /// Runs below the id `before`, newest first.
-    fn runs(&self, filter: &RunFilter, before: Option<RunId>, limit: usize) -> Result<RunPage, Error>;
+    fn runs(
+        &self,
+        filter: &RunFilter,
+        before: Option<RunId>,
+        limit: usize,
+    ) -> Result<RunPage, Error>;
     /// Runs that have not ended and are not parked, in order of id.
     fn active_runs(&self, after: Option<RunId>, limit: usize) -> Result<Vec<Run>, Error>;
     /// Runs parked under `key`, in order of id.
-    fn parked_runs(&self, key: &str, after: Option<RunId>, limit: usize) -> Result<Vec<Run>, Error>;
+    fn parked_runs(&self, key: &str, after: Option<RunId>, limit: usize)
+    -> Result<Vec<Run>, Error>;
     fn parked_keys(&self) -> Result<Vec<ParkedKey>, Error>;
 
     /// The answer given to a request, unless it is older than its retention at `now`.
-    fn idempotency(&self, hash: &IdempotencyHash, now: WallMs) -> Result<Option<IdempotencyEntry>, Error>;
+    fn idempotency(
+        &self,
+        hash: &IdempotencyHash,
+        now: WallMs,
+    ) -> Result<Option<IdempotencyEntry>, Error>;
     fn tokens(&self) -> Result<Vec<TokenRow>, Error>;
     /// Roll-ups of minutes in `[from, to)`, of one job or of all.
     fn rollups(&self, job: Option<JobId>, from: i64, to: i64) -> Result<Vec<Rollup>, Error>;

@@ -1,0 +1,98 @@
+//! What every store asks of a change set before it looks at a row: keys agree with their rows, states with their verbs.
+//!
+//! A set that fails here is a fault of its maker. The stores share the check so that they refuse the same sets.
+
+use drumtower_core::change::{ChangeSet, RunChange};
+use drumtower_core::model::SegmentId;
+
+use crate::Error;
+
+/// Ids are kept as signed 64-bit integers, which every database has; ids made before 2094 fit.
+pub(crate) const GREATEST_ID: u64 = i64::MAX as u64;
+
+pub(crate) fn shape(changes: &ChangeSet) -> Result<(), Error> {
+    let ids = [changes.session.0, changes.seq]
+        .into_iter()
+        .chain(changes.revoke.iter().map(|session| session.0));
+    let ids = ids
+        .chain(changes.jobs.keys().map(|job| job.0))
+        .chain(changes.runs.keys().map(|run| run.0));
+    let ids = ids.chain(changes.versions.keys().map(|(job, _)| job.0));
+    if let Some(id) = ids.max().filter(|id| *id > GREATEST_ID) {
+        return Err(Error::Invariant(format!(
+            "the number {id} is beyond what a store can keep"
+        )));
+    }
+    if changes.revoke.contains(&changes.session) {
+        return Err(Error::Invariant(format!(
+            "session {} may not revoke itself",
+            changes.session.0
+        )));
+    }
+    keys(changes)?;
+    changes.runs.values().try_for_each(run)
+}
+
+fn keys(changes: &ChangeSet) -> Result<(), Error> {
+    use drumtower_core::change::JobChange::{Insert, Update};
+    let segments = changes
+        .segments
+        .iter()
+        .all(|(key, row)| *key == row.id && key.0 < SegmentId::COUNT);
+    let jobs = changes
+        .jobs
+        .iter()
+        .all(|(key, Insert(row) | Update(row))| *key == row.id);
+    let versions = changes
+        .versions
+        .iter()
+        .all(|(key, row)| *key == (row.job, row.version));
+    let schedules = changes
+        .schedules
+        .iter()
+        .all(|(key, change)| *key == change.row.job);
+    let runs = changes
+        .runs
+        .iter()
+        .all(|(key, change)| *key == change.run().id);
+    let unfired = changes
+        .unfired
+        .iter()
+        .all(|(key, row)| *key == (row.job, row.first));
+    let tokens = changes.tokens.iter().all(|(key, row)| *key == row.id);
+    let entries = changes.keys.iter().all(|(key, entry)| *key == entry.hash);
+    let named = [
+        ("segment", segments),
+        ("job", jobs),
+        ("job version", versions),
+        ("schedule", schedules),
+        ("run", runs),
+        ("unfired range", unfired),
+        ("token", tokens),
+        ("idempotency", entries),
+    ];
+    match named.iter().find(|(_, agrees)| !agrees) {
+        Some((kind, _)) => Err(Error::Invariant(format!(
+            "a {kind} row stands under a key that is not its own"
+        ))),
+        None => Ok(()),
+    }
+}
+
+fn run(change: &RunChange) -> Result<(), Error> {
+    let run = change.run();
+    let ends = matches!(change, RunChange::Finish(_) | RunChange::InsertFinished(_));
+    if ends == run.state.is_terminal() {
+        return Ok(());
+    }
+    let place = if ends {
+        "the history"
+    } else {
+        "the active runs"
+    };
+    Err(Error::Invariant(format!(
+        "{} in state {} does not belong to {place}",
+        run.id,
+        run.state.as_str()
+    )))
+}

@@ -1,0 +1,183 @@
+//! A commit on the model: every expectation is checked first, then everything is applied.
+
+use drumtower_core::change::{ChangeSet, JobChange, RunChange};
+use drumtower_core::model::{JobRow, Run, WallMs};
+
+use super::state::State;
+use crate::tally::Sample;
+use crate::{Commit, Error};
+
+fn refuse<T>(what: String) -> Result<T, Error> {
+    Err(Error::Invariant(what))
+}
+
+impl State {
+    pub fn commit(&mut self, changes: &ChangeSet, clock: WallMs) -> Result<Commit, Error> {
+        let fits = |row: &drumtower_core::model::SessionRow| {
+            !row.revoked && row.seq.checked_add(1) == Some(changes.seq)
+        };
+        if !self.sessions.get(&changes.session).is_some_and(fits) {
+            return Ok(Commit::Fenced);
+        }
+        self.expect_system(changes)?;
+        self.expect_jobs(changes)?;
+        self.expect_runs(changes)?;
+        self.apply(changes, clock);
+        Ok(Commit::Done)
+    }
+
+    fn expect_system(&self, changes: &ChangeSet) -> Result<(), Error> {
+        if let Some(missing) = changes
+            .revoke
+            .iter()
+            .find(|id| !self.sessions.contains_key(id))
+        {
+            return refuse(format!("session {} does not exist", missing.0));
+        }
+        for (id, row) in &changes.segments {
+            let fits = self
+                .segments
+                .get(id)
+                .is_some_and(|old| old.epoch <= row.epoch && old.id_mark <= row.id_mark);
+            if !fits {
+                return refuse(format!("segment {}: its epoch or mark would fall", id.0));
+            }
+        }
+        for entry in changes.keys.values() {
+            if self.keys.contains_key(&(entry.hour(), entry.hash)) {
+                return refuse(format!("the idempotency key of {} is taken", entry.run));
+            }
+        }
+        Ok(())
+    }
+
+    fn expect_jobs(&self, changes: &ChangeSet) -> Result<(), Error> {
+        for (id, change) in &changes.jobs {
+            let exists = self.jobs.contains_key(id);
+            if exists != matches!(change, JobChange::Update(_)) {
+                return refuse(format!(
+                    "{id} {}",
+                    if exists { "exists" } else { "does not exist" }
+                ));
+            }
+        }
+        let mut names = self.names.clone();
+        if !changes.jobs.is_empty() {
+            names.retain(|_, id| !changes.jobs.contains_key(id));
+        }
+        for row in changes.jobs.values().map(row_of).filter(|row| !row.deleted) {
+            if names
+                .insert((row.namespace.clone(), row.name.clone()), row.id)
+                .is_some()
+            {
+                return refuse(format!(
+                    "{}: the name {}/{} is taken",
+                    row.id, row.namespace, row.name
+                ));
+            }
+        }
+        if let Some((job, version)) = changes
+            .versions
+            .keys()
+            .find(|key| self.versions.contains_key(key))
+        {
+            return refuse(format!("{job} has a version {version}"));
+        }
+        for (job, change) in &changes.schedules {
+            if self.schedules.get(job).map(|row| row.fired_through) != change.expected {
+                return refuse(format!(
+                    "the schedule of {job} does not stand where it should"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn expect_runs(&self, changes: &ChangeSet) -> Result<(), Error> {
+        for (id, change) in &changes.runs {
+            let (active, finished) = (self.active.contains_key(id), self.finished.contains_key(id));
+            let expected = match change {
+                RunChange::Insert(_) | RunChange::InsertFinished(_) => !active && !finished,
+                RunChange::Update(_) | RunChange::Finish(_) => active && !finished,
+            };
+            if !expected {
+                return refuse(format!("{id} is not where the change expects it"));
+            }
+        }
+        Ok(())
+    }
+
+    fn apply(&mut self, changes: &ChangeSet, clock: WallMs) {
+        if let Some(session) = self.sessions.get_mut(&changes.session) {
+            session.seq = changes.seq;
+            session.expires = clock.plus(changes.extend_ms);
+        }
+        for id in &changes.revoke {
+            self.sessions
+                .entry(*id)
+                .and_modify(|row| row.revoked = true);
+        }
+        self.segments.extend(changes.segments.clone());
+        for row in changes.jobs.values().map(row_of) {
+            if let Some(old) = self.jobs.insert(row.id, row.clone())
+                && self.names.get(&(old.namespace.clone(), old.name.clone())) == Some(&row.id)
+            {
+                self.names.remove(&(old.namespace, old.name));
+            }
+        }
+        for row in changes.jobs.values().map(row_of).filter(|row| !row.deleted) {
+            self.names
+                .insert((row.namespace.clone(), row.name.clone()), row.id);
+        }
+        self.versions.extend(changes.versions.clone());
+        self.schedules.extend(
+            changes
+                .schedules
+                .iter()
+                .map(|(job, change)| (*job, change.row.clone())),
+        );
+        for change in changes.runs.values() {
+            self.apply_run(change);
+        }
+        self.unfired.extend(changes.unfired.clone());
+        self.counters.extend(changes.counters.clone());
+        self.keys.extend(
+            changes
+                .keys
+                .values()
+                .map(|entry| ((entry.hour(), entry.hash), entry.clone())),
+        );
+        self.tokens.extend(changes.tokens.clone());
+        if let Some(prune) = &changes.prune {
+            self.prune(prune, changes.seq);
+        }
+    }
+
+    fn apply_run(&mut self, change: &RunChange) {
+        match change {
+            RunChange::Insert(run) | RunChange::Update(run) => {
+                self.active.insert(run.id, run.clone());
+            }
+            RunChange::Finish(run) => {
+                self.active.remove(&run.id);
+                self.finish(run);
+            }
+            RunChange::InsertFinished(run) => self.finish(run),
+        }
+    }
+
+    fn finish(&mut self, run: &Run) {
+        let sample = Sample::of(run);
+        self.rollups.entry(sample.key).or_default().add(&sample);
+        self.finishes += 1;
+        self.finish_order
+            .insert((run.retention, self.finishes), run.id);
+        self.finished.insert(run.id, run.clone());
+    }
+}
+
+fn row_of(change: &JobChange) -> &JobRow {
+    match change {
+        JobChange::Insert(row) | JobChange::Update(row) => row,
+    }
+}

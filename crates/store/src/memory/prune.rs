@@ -1,0 +1,81 @@
+//! Retention on the model. See [`crate::retention`] for the rules that every store follows.
+
+use std::collections::BTreeMap;
+
+use drumtower_core::change::Prune;
+use drumtower_core::model::{Retention, RunState};
+
+use super::state::State;
+use crate::{PrunedRow, retention};
+
+impl State {
+    pub fn prune(&mut self, prune: &Prune, seq: u64) {
+        let mut left = prune.limit;
+        for class in retention::turn(seq) {
+            left -= self.prune_class(class, prune, left);
+        }
+        let oldest = retention::oldest_hour(prune.now);
+        drop_first(&mut self.keys, prune.limit, |key| key.0 < oldest);
+        let oldest = retention::oldest_minute(prune.now);
+        drop_first(&mut self.rollups, prune.limit, |key| key.0 < oldest);
+        let oldest = retention::oldest_unfired(prune.now);
+        let old = self.unfired.values().filter(|range| range.last < oldest);
+        let mut gone: Vec<_> = old
+            .map(|range| (range.last, range.job, range.first))
+            .collect();
+        gone.sort_unstable();
+        for (_, job, first) in gone.into_iter().take(prune.limit) {
+            self.unfired.remove(&(job, first));
+        }
+        let oldest = retention::oldest_session(prune.now);
+        self.sessions
+            .retain(|_, row| !row.revoked || row.expires >= oldest);
+    }
+
+    fn prune_class(&mut self, class: Retention, prune: &Prune, limit: usize) -> usize {
+        let mut gone = 0;
+        while gone < limit {
+            let Some((key, id)) = self
+                .finish_order
+                .range((class, 0)..)
+                .next()
+                .map(|(key, id)| (*key, *id))
+            else {
+                break;
+            };
+            let Some(run) = self.finished.get(&id) else {
+                break;
+            };
+            if key.0 != class || !retention::may_go(run.retention, run.created, prune.now) {
+                break;
+            }
+            let row = self
+                .pruned
+                .entry(run.namespace.clone())
+                .or_insert_with(|| PrunedRow {
+                    namespace: run.namespace.clone(),
+                    completed: 0,
+                    failed: 0,
+                    cancelled: 0,
+                });
+            match run.state {
+                RunState::Completed => row.completed += 1,
+                RunState::Cancelled => row.cancelled += 1,
+                _ => row.failed += 1,
+            }
+            self.finished.remove(&id);
+            self.finish_order.remove(&key);
+            gone += 1;
+        }
+        gone
+    }
+}
+
+fn drop_first<K: Ord, V>(map: &mut BTreeMap<K, V>, limit: usize, old: impl Fn(&K) -> bool) {
+    for _ in 0..limit {
+        if !map.first_key_value().is_some_and(|(key, _)| old(key)) {
+            return;
+        }
+        map.pop_first();
+    }
+}

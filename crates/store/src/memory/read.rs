@@ -1,0 +1,258 @@
+//! Reads of the model.
+
+use std::collections::BTreeMap;
+use std::ops::Bound::{Excluded, Unbounded};
+
+use drumtower_core::model::{
+    IdempotencyEntry, IdempotencyHash, JobId, JobName, JobRecord, JobRow, JobVersion, Meta,
+    NamespaceName, Run, RunId, SegmentRow, TokenRow, Unfired, WallMs,
+};
+
+use super::state::State;
+use super::{Reader, lock};
+use crate::{
+    CounterRow, Error, JobFilter, JobPage, ParkedKey, PrunedRow, Read, Rollup, RunFilter, RunPage,
+};
+
+impl State {
+    fn record(&self, row: &JobRow) -> Result<JobRecord, Error> {
+        let missing = |what: &str| Error::Invariant(format!("{} has no {what} row", row.id));
+        let version = self
+            .versions
+            .get(&(row.id, row.version))
+            .ok_or_else(|| missing("version"))?;
+        let schedule = self
+            .schedules
+            .get(&row.id)
+            .ok_or_else(|| missing("schedule"))?;
+        let ranges = self
+            .unfired
+            .range((row.id, WallMs(i64::MIN))..=(row.id, WallMs(i64::MAX)));
+        Ok(JobRecord {
+            row: row.clone(),
+            version: version.clone(),
+            schedule: schedule.clone(),
+            live_scheduled: self.live_scheduled(row.id),
+            last_unfired: ranges.last().map(|(_, range)| range.clone()),
+        })
+    }
+}
+
+impl Read for Reader {
+    fn meta(&self) -> Result<Meta, Error> {
+        Ok(lock(&self.state).meta.clone())
+    }
+
+    fn segments(&self) -> Result<Vec<SegmentRow>, Error> {
+        Ok(lock(&self.state).segments.values().cloned().collect())
+    }
+
+    fn counters(&self) -> Result<Vec<CounterRow>, Error> {
+        Ok(lock(&self.state)
+            .counters
+            .iter()
+            .map(|(key, row)| (key.clone(), *row))
+            .collect())
+    }
+
+    fn pruned(&self) -> Result<Vec<PrunedRow>, Error> {
+        Ok(lock(&self.state).pruned.values().cloned().collect())
+    }
+
+    fn job_named(
+        &self,
+        namespace: &NamespaceName,
+        name: &JobName,
+    ) -> Result<Option<JobRecord>, Error> {
+        let state = lock(&self.state);
+        let id = state.names.get(&(namespace.clone(), name.clone()));
+        id.and_then(|id| state.jobs.get(id))
+            .map(|row| state.record(row))
+            .transpose()
+    }
+
+    fn job(&self, id: JobId) -> Result<Option<JobRecord>, Error> {
+        let state = lock(&self.state);
+        state.jobs.get(&id).map(|row| state.record(row)).transpose()
+    }
+
+    fn job_version(&self, id: JobId, version: u32) -> Result<Option<JobVersion>, Error> {
+        Ok(lock(&self.state).versions.get(&(id, version)).cloned())
+    }
+
+    fn jobs(
+        &self,
+        filter: &JobFilter,
+        after: Option<&(NamespaceName, JobName)>,
+        limit: usize,
+    ) -> Result<JobPage, Error> {
+        let state = lock(&self.state);
+        let mut page = JobPage::default();
+        let from = after.map_or(Unbounded, |key| Excluded(key.clone()));
+        for (key, id) in state.names.range((from, Unbounded)) {
+            let Some(row) = state.jobs.get(id).filter(|row| filter.takes_row(row)) else {
+                continue;
+            };
+            let record = state.record(row)?;
+            if !filter.takes_labels(&record.version.spec.labels) {
+                continue;
+            }
+            page.jobs.push(record);
+            if page.jobs.len() >= limit {
+                page.next = Some(key.clone());
+                break;
+            }
+        }
+        Ok(page)
+    }
+
+    fn jobs_due(
+        &self,
+        before: WallMs,
+        after: Option<(WallMs, JobId)>,
+        limit: usize,
+    ) -> Result<Vec<JobRecord>, Error> {
+        let state = lock(&self.state);
+        let due = state
+            .schedules
+            .values()
+            .filter_map(|row| Some(((row.next_due?, row.job), row.job)));
+        let due: BTreeMap<(WallMs, JobId), JobId> = due.collect();
+        let from = after.map_or(Unbounded, Excluded);
+        let rows = due
+            .range((from, Unbounded))
+            .take_while(|(key, _)| key.0 < before)
+            .take(limit);
+        rows.filter_map(|(_, job)| state.jobs.get(job))
+            .map(|row| state.record(row))
+            .collect()
+    }
+
+    fn unfired(
+        &self,
+        job: JobId,
+        from: WallMs,
+        to: WallMs,
+        limit: usize,
+    ) -> Result<Vec<Unfired>, Error> {
+        let state = lock(&self.state);
+        let ranges = state
+            .unfired
+            .range((job, WallMs(i64::MIN))..=(job, to))
+            .map(|(_, range)| range);
+        Ok(ranges
+            .filter(|range| range.last >= from)
+            .take(limit)
+            .cloned()
+            .collect())
+    }
+
+    fn run(&self, id: RunId) -> Result<Option<Run>, Error> {
+        let state = lock(&self.state);
+        Ok(state
+            .active
+            .get(&id)
+            .or_else(|| state.finished.get(&id))
+            .cloned())
+    }
+
+    fn runs(
+        &self,
+        filter: &RunFilter,
+        before: Option<RunId>,
+        limit: usize,
+    ) -> Result<RunPage, Error> {
+        let state = lock(&self.state);
+        let mut all: Vec<&Run> = state
+            .active
+            .values()
+            .chain(state.finished.values())
+            .collect();
+        all.retain(|run| before.is_none_or(|before| run.id < before) && filter.takes(run));
+        all.sort_unstable_by_key(|run| std::cmp::Reverse(run.id));
+        let runs: Vec<Run> = all.iter().take(limit).copied().cloned().collect();
+        let next = if all.len() > runs.len() {
+            runs.last().map(|run| run.id)
+        } else {
+            None
+        };
+        Ok(RunPage { runs, next })
+    }
+
+    fn active_runs(&self, after: Option<RunId>, limit: usize) -> Result<Vec<Run>, Error> {
+        let state = lock(&self.state);
+        let rows = state
+            .active
+            .range((after.map_or(Unbounded, Excluded), Unbounded))
+            .map(|(_, run)| run);
+        Ok(rows
+            .filter(|run| run.parked.is_none())
+            .take(limit)
+            .cloned()
+            .collect())
+    }
+
+    fn parked_runs(
+        &self,
+        key: &str,
+        after: Option<RunId>,
+        limit: usize,
+    ) -> Result<Vec<Run>, Error> {
+        let state = lock(&self.state);
+        let rows = state
+            .active
+            .range((after.map_or(Unbounded, Excluded), Unbounded))
+            .map(|(_, run)| run);
+        Ok(rows
+            .filter(|run| run.parked.as_deref() == Some(key))
+            .take(limit)
+            .cloned()
+            .collect())
+    }
+
+    fn parked_keys(&self) -> Result<Vec<ParkedKey>, Error> {
+        let state = lock(&self.state);
+        let mut counts = BTreeMap::<&str, u64>::new();
+        for key in state
+            .active
+            .values()
+            .filter_map(|run| run.parked.as_deref())
+        {
+            *counts.entry(key).or_default() += 1;
+        }
+        Ok(counts
+            .into_iter()
+            .map(|(key, runs)| ParkedKey {
+                key: key.to_owned(),
+                runs,
+            })
+            .collect())
+    }
+
+    fn idempotency(
+        &self,
+        hash: &IdempotencyHash,
+        now: WallMs,
+    ) -> Result<Option<IdempotencyEntry>, Error> {
+        let state = lock(&self.state);
+        let entries = state.keys.values().filter(|entry| entry.hash == *hash);
+        let fresh = entries.filter(|entry| now.since(entry.created) < IdempotencyEntry::KEPT_MS);
+        Ok(fresh.max_by_key(|entry| entry.hour()).cloned())
+    }
+
+    fn tokens(&self) -> Result<Vec<TokenRow>, Error> {
+        Ok(lock(&self.state).tokens.values().cloned().collect())
+    }
+
+    fn rollups(&self, job: Option<JobId>, from: i64, to: i64) -> Result<Vec<Rollup>, Error> {
+        let state = lock(&self.state);
+        if from >= to {
+            return Ok(Vec::new());
+        }
+        let rows = state.rollups.range((from, JobId(0))..(to, JobId(0)));
+        let rows = rows.filter(|(key, _)| job.is_none_or(|job| key.1 == job));
+        Ok(rows
+            .map(|(key, tally)| tally.clone().into_rollup(*key))
+            .collect())
+    }
+}

@@ -1,0 +1,85 @@
+//! The rows, as plain ordered maps.
+
+use std::collections::BTreeMap;
+
+use drumtower_core::model::{
+    Counters, IdempotencyEntry, IdempotencyHash, JobId, JobName, JobRow, JobVersion, Meta,
+    NamespaceName, Origin, Retention, Run, RunId, ScheduleRow, SegmentId, SegmentRow, SessionId,
+    SessionRow, TokenId, TokenRow, Unfired, WallMs,
+};
+
+use crate::PrunedRow;
+use crate::tally::{Key, Tally};
+
+#[derive(Clone)]
+pub(super) struct State {
+    pub meta: Meta,
+    pub last_session: u64,
+    pub sessions: BTreeMap<SessionId, SessionRow>,
+    pub segments: BTreeMap<SegmentId, SegmentRow>,
+    pub jobs: BTreeMap<JobId, JobRow>,
+    /// Jobs that are not deleted.
+    pub names: BTreeMap<(NamespaceName, JobName), JobId>,
+    pub versions: BTreeMap<(JobId, u32), JobVersion>,
+    pub schedules: BTreeMap<JobId, ScheduleRow>,
+    pub active: BTreeMap<RunId, Run>,
+    pub finished: BTreeMap<RunId, Run>,
+    /// Finished runs of each class in the order in which they finished.
+    pub finish_order: BTreeMap<(Retention, u64), RunId>,
+    pub finishes: u64,
+    pub unfired: BTreeMap<(JobId, WallMs), Unfired>,
+    pub counters: BTreeMap<(SegmentId, NamespaceName), Counters>,
+    pub keys: BTreeMap<(i64, IdempotencyHash), IdempotencyEntry>,
+    pub tokens: BTreeMap<TokenId, TokenRow>,
+    pub rollups: BTreeMap<Key, Tally>,
+    pub pruned: BTreeMap<NamespaceName, PrunedRow>,
+}
+
+impl State {
+    pub fn new(created: WallMs) -> Self {
+        let segment = |number| SegmentRow {
+            id: SegmentId(number),
+            owner: SessionId(0),
+            epoch: Default::default(),
+            id_mark: 0,
+        };
+        Self {
+            meta: Meta {
+                cluster: "memory".to_owned(),
+                schema_version: 1,
+                oldest_server: 1,
+                segment_count: SegmentId::COUNT,
+                tz_version: crate::tz_version().to_owned(),
+                created,
+            },
+            last_session: 0,
+            sessions: BTreeMap::new(),
+            segments: (0..SegmentId::COUNT)
+                .map(|number| (SegmentId(number), segment(number)))
+                .collect(),
+            jobs: BTreeMap::new(),
+            names: BTreeMap::new(),
+            versions: BTreeMap::new(),
+            schedules: BTreeMap::new(),
+            active: BTreeMap::new(),
+            finished: BTreeMap::new(),
+            finish_order: BTreeMap::new(),
+            finishes: 0,
+            unfired: BTreeMap::new(),
+            counters: BTreeMap::new(),
+            keys: BTreeMap::new(),
+            tokens: BTreeMap::new(),
+            rollups: BTreeMap::new(),
+            pruned: BTreeMap::new(),
+        }
+    }
+
+    pub fn live_scheduled(&self, job: JobId) -> u32 {
+        let live = self
+            .active
+            .values()
+            .filter(|run| run.job == job && run.origin == Origin::Schedule)
+            .count();
+        u32::try_from(live).unwrap_or(u32::MAX)
+    }
+}

@@ -1,0 +1,45 @@
+//! The rules of retention, the same in every store.
+//!
+//! One step removes at most `limit` rows of each kind. Finished runs leave class by class, the earliest finished first; a
+//! class's step ends at the first run that is still too young, so a run that lasted long may outstay its age by as much.
+
+use drumtower_core::model::{IdempotencyEntry, Retention, WallMs};
+
+use crate::tally;
+
+const HOUR_MS: i64 = 3_600_000;
+const DAY_MS: i64 = 24 * HOUR_MS;
+
+/// The classes in the order of this commit: each comes first in turn, so that none starves the others.
+pub(crate) fn turn(seq: u64) -> [Retention; 3] {
+    let mut classes = [Retention::Day, Retention::Week, Retention::Month];
+    classes.rotate_left((seq % 3) as usize);
+    classes
+}
+
+/// Whether a finished run may go. The age counts from creation.
+pub(crate) fn may_go(class: Retention, created: WallMs, now: WallMs) -> bool {
+    class.age_ms().is_some_and(|age| now.since(created) >= age)
+}
+
+/// Idempotency entries of hours before this one may go: the whole hour is out of its time, and one more for safety.
+pub(crate) fn oldest_hour(now: WallMs) -> i64 {
+    now.plus(-IdempotencyEntry::KEPT_MS - HOUR_MS)
+        .0
+        .div_euclid(HOUR_MS)
+}
+
+/// Roll-ups of minutes before this one may go.
+pub(crate) fn oldest_minute(now: WallMs) -> i64 {
+    now.0.div_euclid(60_000) - tally::KEPT_MINUTES
+}
+
+/// Ranges of unfired times that ended before this may go.
+pub(crate) fn oldest_unfired(now: WallMs) -> WallMs {
+    now.plus(-30 * DAY_MS)
+}
+
+/// Revoked sessions that would have ended before this may go.
+pub(crate) fn oldest_session(now: WallMs) -> WallMs {
+    now.plus(-DAY_MS)
+}

@@ -1,0 +1,217 @@
+//! A change set as SQL. Every statement says how many rows it expects; anything else breaks the commit off.
+
+use drumtower_core::change::{ChangeSet, JobChange, ScheduleChange};
+use drumtower_core::model::{JobRow, WallMs};
+use rusqlite::{CachedStatement, Connection, Params, params};
+
+use super::derived::{Batch, Derived};
+use super::{codec, prune, run_rows};
+use crate::Error;
+
+/// Moves the session row on. False when it is not at `seq - 1`, is revoked, or is not there.
+pub fn fence(conn: &Connection, changes: &ChangeSet, clock: WallMs) -> Result<bool, Error> {
+    let sql =
+        "UPDATE session SET seq = ?2, expires = ?3 WHERE id = ?1 AND seq = ?2 - 1 AND revoked = 0";
+    let expires = clock.plus(changes.extend_ms).0;
+    let rows = conn.prepare_cached(sql)?.execute(params![
+        changes.session.0 as i64,
+        changes.seq as i64,
+        expires
+    ])?;
+    Ok(rows == 1)
+}
+
+/// Applies all that the set holds and says what it finished.
+pub fn everything(
+    conn: &Connection,
+    changes: &ChangeSet,
+    derived: &Derived,
+) -> Result<Batch, Error> {
+    sessions(conn, changes)?;
+    segments(conn, changes)?;
+    jobs(conn, changes)?;
+    versions(conn, changes)?;
+    schedules(conn, changes)?;
+    let mut batch = Batch::default();
+    run_rows::apply(conn, changes, derived, &mut batch)?;
+    unfired(conn, changes)?;
+    counters(conn, changes)?;
+    keys(conn, changes)?;
+    tokens(conn, changes)?;
+    if let Some(prune) = &changes.prune {
+        prune::step(conn, prune, changes.seq, derived, &mut batch)?;
+    }
+    Ok(batch)
+}
+
+/// Runs a statement that must touch exactly one row.
+pub fn exactly_one(
+    statement: &mut CachedStatement<'_>,
+    values: impl Params,
+    what: impl Fn() -> String,
+) -> Result<(), Error> {
+    match statement.execute(values) {
+        Ok(1) => Ok(()),
+        Ok(rows) => Err(Error::Invariant(format!(
+            "{}: {rows} rows instead of one",
+            what()
+        ))),
+        Err(error) => Err(match Error::from(error) {
+            Error::Invariant(text) => Error::Invariant(format!("{}: {text}", what())),
+            other => other,
+        }),
+    }
+}
+
+fn sessions(conn: &Connection, changes: &ChangeSet) -> Result<(), Error> {
+    let mut update = conn.prepare_cached("UPDATE session SET revoked = 1 WHERE id = ?1")?;
+    for id in &changes.revoke {
+        exactly_one(&mut update, [id.0 as i64], || {
+            format!("revoke session {}", id.0)
+        })?;
+    }
+    Ok(())
+}
+
+/// Epochs and marks only grow; a row that would fall was read by someone who is no longer its owner.
+fn segments(conn: &Connection, changes: &ChangeSet) -> Result<(), Error> {
+    let mut update = conn.prepare_cached(
+        "UPDATE segment SET owner = ?2, epoch = ?3, id_mark = ?4 WHERE id = ?1 AND epoch <= ?3 AND id_mark <= ?4",
+    )?;
+    for row in changes.segments.values() {
+        let values = params![
+            row.id.0,
+            row.owner.0 as i64,
+            row.epoch.0 as i64,
+            row.id_mark as i64
+        ];
+        exactly_one(&mut update, values, || {
+            format!("segment {}: its epoch or mark would fall", row.id.0)
+        })?;
+    }
+    Ok(())
+}
+
+/// Deletions first: a name may pass from one job to another within a set.
+fn jobs(conn: &Connection, changes: &ChangeSet) -> Result<(), Error> {
+    let deletes = |change: &&JobChange| matches!(change, JobChange::Update(row) if row.deleted);
+    for change in changes.jobs.values().filter(deletes) {
+        job(conn, change)?;
+    }
+    for change in changes.jobs.values().filter(|change| !deletes(change)) {
+        job(conn, change)?;
+    }
+    Ok(())
+}
+
+fn job(conn: &Connection, change: &JobChange) -> Result<(), Error> {
+    let (sql, row): (_, &JobRow) = match change {
+        JobChange::Insert(row) => ("INSERT INTO job VALUES(?1, ?2, ?3, ?4, ?5)", row),
+        JobChange::Update(row) => (
+            "UPDATE job SET namespace = ?2, name = ?3, deleted = ?4, body = ?5 WHERE id = ?1",
+            row,
+        ),
+    };
+    let body = codec::seal(row)?;
+    let values = params![
+        row.id.0 as i64,
+        row.namespace.as_str(),
+        row.name.as_str(),
+        row.deleted,
+        body
+    ];
+    exactly_one(&mut conn.prepare_cached(sql)?, values, || {
+        format!("{} {}/{}", row.id, row.namespace, row.name)
+    })
+}
+
+fn versions(conn: &Connection, changes: &ChangeSet) -> Result<(), Error> {
+    let mut insert = conn.prepare_cached("INSERT INTO job_version VALUES(?1, ?2, ?3)")?;
+    for version in changes.versions.values() {
+        let values = params![
+            version.job.0 as i64,
+            version.version,
+            codec::seal_version(version)?
+        ];
+        exactly_one(&mut insert, values, || {
+            format!("version {} of {}", version.version, version.job)
+        })?;
+    }
+    Ok(())
+}
+
+fn schedules(conn: &Connection, changes: &ChangeSet) -> Result<(), Error> {
+    let mut insert = conn.prepare_cached("INSERT INTO schedule VALUES(?1, ?2, ?3, ?4, ?5)")?;
+    let mut update = conn.prepare_cached(
+        "UPDATE schedule SET fired_through = ?2, next_nominal = ?3, next_due = ?4, fires = ?5
+         WHERE job = ?1 AND fired_through = ?6",
+    )?;
+    for ScheduleChange { expected, row } in changes.schedules.values() {
+        let (job, fires) = (row.job.0 as i64, row.fires as i64);
+        let (nominal, due) = (row.next_nominal.map(|at| at.0), row.next_due.map(|at| at.0));
+        let what = || format!("the schedule of {} does not stand where it should", row.job);
+        match expected {
+            None => exactly_one(
+                &mut insert,
+                params![job, row.fired_through.0, nominal, due, fires],
+                what,
+            )?,
+            Some(expected) => {
+                let values = params![job, row.fired_through.0, nominal, due, fires, expected.0];
+                exactly_one(&mut update, values, what)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn unfired(conn: &Connection, changes: &ChangeSet) -> Result<(), Error> {
+    let mut replace =
+        conn.prepare_cached("INSERT OR REPLACE INTO unfired VALUES(?1, ?2, ?3, ?4)")?;
+    for range in changes.unfired.values() {
+        replace.execute(params![
+            range.job.0 as i64,
+            range.first.0,
+            range.last.0,
+            codec::seal(range)?
+        ])?;
+    }
+    Ok(())
+}
+
+fn counters(conn: &Connection, changes: &ChangeSet) -> Result<(), Error> {
+    let mut replace = conn.prepare_cached("INSERT OR REPLACE INTO counter VALUES(?1, ?2, ?3)")?;
+    for ((segment, namespace), counters) in &changes.counters {
+        replace.execute(params![
+            segment.0,
+            namespace.as_str(),
+            codec::seal(counters)?
+        ])?;
+    }
+    Ok(())
+}
+
+fn keys(conn: &Connection, changes: &ChangeSet) -> Result<(), Error> {
+    let mut insert = conn.prepare_cached("INSERT INTO idempotency VALUES(?1, ?2, ?3, ?4, ?5)")?;
+    for entry in changes.keys.values() {
+        let values = params![
+            entry.hour(),
+            entry.hash.0,
+            entry.fingerprint.0,
+            entry.run.0 as i64,
+            entry.created.0
+        ];
+        exactly_one(&mut insert, values, || {
+            format!("the idempotency key of {} is taken", entry.run)
+        })?;
+    }
+    Ok(())
+}
+
+fn tokens(conn: &Connection, changes: &ChangeSet) -> Result<(), Error> {
+    let mut replace = conn.prepare_cached("INSERT OR REPLACE INTO token VALUES(?1, ?2)")?;
+    for token in changes.tokens.values() {
+        replace.execute(params![token.id.0 as i64, codec::seal(token)?])?;
+    }
+    Ok(())
+}

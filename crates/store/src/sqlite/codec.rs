@@ -1,0 +1,126 @@
+//! Blobs: a codec byte (0 is raw), a format byte, then postcard.
+//!
+//! Definitions are JSON inside: a manifest leaves out what is not given, which only a self-describing form can read back.
+
+use drumtower_core::model::{Actor, JobId, JobSpec, JobVersion, JsonText, WallMs};
+use serde::{Deserialize, Serialize};
+
+use crate::Error;
+
+const RAW: u8 = 0;
+/// The format that each kind of blob is written in so far.
+const FORMAT: u8 = 1;
+
+pub fn seal<T: Serialize>(value: &T) -> Result<Vec<u8>, Error> {
+    let blob = Vec::from([RAW, FORMAT]);
+    postcard::to_extend(value, blob)
+        .map_err(|error| Error::Invariant(format!("a row cannot be packed: {error}")))
+}
+
+pub fn open<'a, T: Deserialize<'a>>(blob: &'a [u8]) -> Result<T, Error> {
+    match blob {
+        [RAW, FORMAT, packed @ ..] => postcard::from_bytes(packed)
+            .map_err(|error| Error::Corrupt(format!("a packed row cannot be read: {error}"))),
+        [RAW, format, ..] => Err(Error::Corrupt(format!(
+            "a packed row has the unknown format {format}"
+        ))),
+        [codec, ..] => Err(Error::Corrupt(format!(
+            "a packed row has the unknown codec {codec}"
+        ))),
+        [] => Err(Error::Corrupt("a packed row is empty".to_owned())),
+    }
+}
+
+/// Parameters stay beside the JSON, because they are kept as the text they came in.
+#[derive(Serialize, Deserialize)]
+struct Definition<'a> {
+    spec: &'a str,
+    params: Option<&'a str>,
+    created: WallMs,
+    actor: Actor,
+}
+
+pub fn seal_version(version: &JobVersion) -> Result<Vec<u8>, Error> {
+    let mut spec = version.spec.clone();
+    let params = spec.params.take();
+    let spec = serde_json::to_string(&spec)
+        .map_err(|error| Error::Invariant(format!("a definition is no JSON: {error}")))?;
+    let params = params.as_ref().map(JsonText::as_str);
+    seal(&Definition {
+        spec: &spec,
+        params,
+        created: version.created,
+        actor: version.actor.clone(),
+    })
+}
+
+pub fn open_version(job: JobId, version: u32, blob: &[u8]) -> Result<JobVersion, Error> {
+    let packed: Definition<'_> = open(blob)?;
+    let broken = |error: String| {
+        Error::Corrupt(format!(
+            "version {version} of {job} cannot be read: {error}"
+        ))
+    };
+    let mut spec: JobSpec =
+        serde_json::from_str(packed.spec).map_err(|error| broken(error.to_string()))?;
+    spec.params = packed.params.map(json).transpose()?;
+    Ok(JobVersion {
+        job,
+        version,
+        spec,
+        created: packed.created,
+        actor: packed.actor,
+    })
+}
+
+/// Text that was checked before it was stored.
+pub fn json(text: &str) -> Result<JsonText, Error> {
+    JsonText::parse("a stored value", text).map_err(|error| Error::Corrupt(error.to_string()))
+}
+
+pub fn put_varint(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+/// Takes one number off the front; `None` when the bytes end within it or it is too long.
+pub fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
+    let mut value = 0u64;
+    for place in 0..10 {
+        let (first, rest) = bytes.split_first()?;
+        *bytes = rest;
+        value |= u64::from(first & 0x7f).checked_shl(7 * place)?;
+        if first & 0x80 == 0 {
+            return Some(value);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_come_back() {
+        for value in [0, 1, 127, 128, 300, 1 << 40, u64::MAX] {
+            let mut bytes = Vec::new();
+            put_varint(&mut bytes, value);
+            let mut rest = bytes.as_slice();
+            assert_eq!(take_varint(&mut rest), Some(value));
+            assert!(rest.is_empty());
+        }
+        assert_eq!(take_varint(&mut [0x80u8].as_slice()), None);
+        assert_eq!(take_varint(&mut [0xffu8; 12].as_slice()), None);
+    }
+
+    #[test]
+    fn foreign_blobs_are_refused() {
+        for blob in [&[][..], &[1, 1, 0], &[0, 9, 0], &[0, 1]] {
+            assert!(matches!(open::<u32>(blob), Err(Error::Corrupt(_))));
+        }
+    }
+}

@@ -1,0 +1,333 @@
+//! The reading side: each verb in one snapshot of its own.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use drumtower_core::model::{
+    IdempotencyEntry, IdempotencyHash, JobId, JobName, JobRecord, JobVersion, Meta, NamespaceName,
+    Run, RunId, SegmentId, SegmentRow, SessionId, TokenRow, Unfired, WallMs,
+};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use super::derived::Derived;
+use super::list_runs::{self, View};
+use super::pool::Pool;
+use super::run_rows::Payloads;
+use super::{chunk, codec, history, job_rows, migrate, packed, rollups};
+use crate::tally::merge_all;
+use crate::{
+    CounterRow, Error, JobFilter, JobPage, ParkedKey, PrunedRow, Read, Rollup, RunFilter, RunPage,
+};
+
+/// Reads the store beside its writer, from any thread.
+#[derive(Clone)]
+pub struct Reader {
+    pool: Pool,
+    derived: Arc<Mutex<Derived>>,
+}
+
+impl Reader {
+    pub(super) fn new(pool: Pool, derived: Arc<Mutex<Derived>>) -> Self {
+        Self { pool, derived }
+    }
+
+    fn read<T>(&self, read: impl FnOnce(&Connection) -> Result<T, Error>) -> Result<T, Error> {
+        self.pool.snapshot(|_| Ok(()), |conn, ()| read(conn))
+    }
+
+    /// A snapshot, and what `look` takes of the derived data at the same commit.
+    fn read_with<P, T>(
+        &self,
+        look: impl FnOnce(&Derived) -> P,
+        read: impl FnOnce(&Connection, P) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let pin = |conn: &Connection| {
+            let derived = self.derived.lock().unwrap_or_else(PoisonError::into_inner);
+            conn.prepare_cached("SELECT one FROM meta")?.exists([])?;
+            Ok(look(&derived))
+        };
+        self.pool.snapshot(pin, read)
+    }
+}
+
+/// Reads all rows of a statement.
+fn all<T>(
+    conn: &Connection,
+    sql: &str,
+    values: impl rusqlite::Params,
+    mut read: impl FnMut(&Row<'_>) -> Result<T, Error>,
+) -> Result<Vec<T>, Error> {
+    let mut select = conn.prepare_cached(sql)?;
+    let mut rows = select.query(values)?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.push(read(row)?);
+    }
+    Ok(found)
+}
+
+fn blob<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a [u8], Error> {
+    Ok(row
+        .get_ref(column)?
+        .as_blob()
+        .map_err(rusqlite::Error::from)?)
+}
+
+fn namespace(row: &Row<'_>, column: usize) -> Result<NamespaceName, Error> {
+    let text = row
+        .get_ref(column)?
+        .as_str()
+        .map_err(rusqlite::Error::from)?;
+    NamespaceName::new(text).map_err(|error| Error::Corrupt(error.to_string()))
+}
+
+fn run_row(conn: &Connection, row: &Row<'_>) -> Result<Run, Error> {
+    let (id, job) = (
+        RunId(row.get::<_, i64>(0)? as u64),
+        JobId(row.get::<_, i64>(1)? as u64),
+    );
+    packed::open(id, job, blob(row, 2)?, &Payloads(conn))
+}
+
+/// The smallest key above `after`; every id is at least zero.
+fn above(after: Option<RunId>) -> i64 {
+    after.map_or(-1, |id| i64::try_from(id.0).unwrap_or(i64::MAX))
+}
+
+fn rows_of(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}
+
+impl Read for Reader {
+    fn meta(&self) -> Result<Meta, Error> {
+        self.read(migrate::meta)
+    }
+
+    fn segments(&self) -> Result<Vec<SegmentRow>, Error> {
+        let sql = "SELECT id, owner, epoch, id_mark FROM segment ORDER BY id";
+        let segment = |row: &Row<'_>| {
+            Ok(SegmentRow {
+                id: SegmentId(row.get(0)?),
+                owner: SessionId(row.get::<_, i64>(1)? as u64),
+                epoch: drumtower_core::model::Epoch(row.get::<_, i64>(2)? as u64),
+                id_mark: row.get::<_, i64>(3)? as u64,
+            })
+        };
+        self.read(|conn| all(conn, sql, [], segment))
+    }
+
+    fn counters(&self) -> Result<Vec<CounterRow>, Error> {
+        let sql = "SELECT segment, namespace, body FROM counter ORDER BY segment, namespace";
+        let counter = |row: &Row<'_>| {
+            Ok((
+                (SegmentId(row.get(0)?), namespace(row, 1)?),
+                codec::open(blob(row, 2)?)?,
+            ))
+        };
+        self.read(|conn| all(conn, sql, [], counter))
+    }
+
+    fn pruned(&self) -> Result<Vec<PrunedRow>, Error> {
+        let sql = "SELECT namespace, completed, failed, cancelled FROM pruned ORDER BY namespace";
+        let pruned = |row: &Row<'_>| {
+            Ok(PrunedRow {
+                namespace: namespace(row, 0)?,
+                completed: row.get::<_, i64>(1)? as u64,
+                failed: row.get::<_, i64>(2)? as u64,
+                cancelled: row.get::<_, i64>(3)? as u64,
+            })
+        };
+        self.read(|conn| all(conn, sql, [], pruned))
+    }
+
+    fn job_named(
+        &self,
+        namespace: &NamespaceName,
+        name: &JobName,
+    ) -> Result<Option<JobRecord>, Error> {
+        self.read(|conn| job_rows::by_name(conn, namespace, name))
+    }
+
+    fn job(&self, id: JobId) -> Result<Option<JobRecord>, Error> {
+        self.read(|conn| job_rows::by_id(conn, id))
+    }
+
+    fn job_version(&self, id: JobId, version: u32) -> Result<Option<JobVersion>, Error> {
+        self.read(|conn| job_rows::version(conn, id, version))
+    }
+
+    fn jobs(
+        &self,
+        filter: &JobFilter,
+        after: Option<&(NamespaceName, JobName)>,
+        limit: usize,
+    ) -> Result<JobPage, Error> {
+        self.read(|conn| job_rows::list(conn, filter, after, limit))
+    }
+
+    fn jobs_due(
+        &self,
+        before: WallMs,
+        after: Option<(WallMs, JobId)>,
+        limit: usize,
+    ) -> Result<Vec<JobRecord>, Error> {
+        self.read(|conn| job_rows::due(conn, before, after, limit))
+    }
+
+    fn unfired(
+        &self,
+        job: JobId,
+        from: WallMs,
+        to: WallMs,
+        limit: usize,
+    ) -> Result<Vec<Unfired>, Error> {
+        self.read(|conn| job_rows::unfired(conn, job, from, to, limit))
+    }
+
+    fn run(&self, id: RunId) -> Result<Option<Run>, Error> {
+        if let Some(run) = self.read(|conn| list_runs::active(conn, id))? {
+            return Ok(Some(run));
+        }
+        let look = |derived: &Derived| {
+            let classes = derived.classes.iter();
+            let held = classes
+                .clone()
+                .filter_map(|class| Some((class.index, class.spot(id.0)?)));
+            let buckets = classes.flat_map(|class| class.may_hold(id.0));
+            (held.collect::<Vec<_>>(), buckets.collect::<Vec<_>>())
+        };
+        // A blob may outlive the row it tells of, so a miss is no answer yet.
+        self.read_with(look, |conn, (held, buckets)| {
+            for (class, spot) in held {
+                if let Some(run) = history::get(conn, class, spot.fin, &Payloads(conn))? {
+                    return Ok(Some(run));
+                }
+            }
+            for bucket in buckets {
+                if let Some(spot) = chunk::find(conn, bucket, id.0)?
+                    && let Some(run) = history::get(conn, bucket.class, spot.fin, &Payloads(conn))?
+                {
+                    return Ok(Some(run));
+                }
+            }
+            Ok(None)
+        })
+    }
+
+    fn runs(
+        &self,
+        filter: &RunFilter,
+        before: Option<RunId>,
+        limit: usize,
+    ) -> Result<RunPage, Error> {
+        let below = before.map_or(u64::MAX, |id| id.0);
+        let look = |derived: &Derived| View::of(derived, filter, below);
+        self.read_with(look, |conn, view| {
+            list_runs::page(conn, filter, below, limit, &view)
+        })
+    }
+
+    fn active_runs(&self, after: Option<RunId>, limit: usize) -> Result<Vec<Run>, Error> {
+        let sql =
+            "SELECT id, job, body FROM run WHERE id > ?1 AND parked IS NULL ORDER BY id LIMIT ?2";
+        self.read(|conn| {
+            all(conn, sql, [above(after), rows_of(limit)], |row| {
+                run_row(conn, row)
+            })
+        })
+    }
+
+    fn parked_runs(
+        &self,
+        key: &str,
+        after: Option<RunId>,
+        limit: usize,
+    ) -> Result<Vec<Run>, Error> {
+        let sql =
+            "SELECT id, job, body FROM run WHERE parked = ?1 AND id > ?2 ORDER BY id LIMIT ?3";
+        self.read(|conn| {
+            all(
+                conn,
+                sql,
+                params![key, above(after), rows_of(limit)],
+                |row| run_row(conn, row),
+            )
+        })
+    }
+
+    fn parked_keys(&self) -> Result<Vec<ParkedKey>, Error> {
+        let sql = "SELECT parked, count(*) FROM run WHERE parked IS NOT NULL GROUP BY parked ORDER BY parked";
+        let key = |row: &Row<'_>| {
+            Ok(ParkedKey {
+                key: row.get(0)?,
+                runs: row.get::<_, i64>(1)? as u64,
+            })
+        };
+        self.read(|conn| all(conn, sql, [], key))
+    }
+
+    fn idempotency(
+        &self,
+        hash: &IdempotencyHash,
+        now: WallMs,
+    ) -> Result<Option<IdempotencyEntry>, Error> {
+        self.read(|conn| idempotency(conn, hash, now))
+    }
+
+    fn tokens(&self) -> Result<Vec<TokenRow>, Error> {
+        let mut tokens = self.read(|conn| {
+            all(conn, "SELECT body FROM token", [], |row| {
+                codec::open(blob(row, 0)?)
+            })
+        })?;
+        tokens.sort_by_key(|token: &TokenRow| token.id);
+        Ok(tokens)
+    }
+
+    fn rollups(&self, job: Option<JobId>, from: i64, to: i64) -> Result<Vec<Rollup>, Error> {
+        if from >= to {
+            return Ok(Vec::new());
+        }
+        let look = |derived: &Derived| derived.rollups.gathered(job, from, to);
+        self.read_with(look, |conn, gathered| {
+            let mut rows = rollups::stored(conn, job, from, to)?;
+            merge_all(&mut rows, gathered);
+            Ok(rows
+                .into_iter()
+                .map(|(key, tally)| tally.into_rollup(key))
+                .collect())
+        })
+    }
+}
+
+/// Looks into each hour that has entries, the newest first.
+fn idempotency(
+    conn: &Connection,
+    hash: &IdempotencyHash,
+    now: WallMs,
+) -> Result<Option<IdempotencyEntry>, Error> {
+    let oldest = now.plus(-IdempotencyEntry::KEPT_MS).0.div_euclid(3_600_000);
+    let mut hours = conn.prepare_cached(
+        "SELECT hour FROM idempotency WHERE hour < ?1 ORDER BY hour DESC LIMIT 1",
+    )?;
+    let mut select = conn.prepare_cached(
+        "SELECT fingerprint, run, created FROM idempotency WHERE hour = ?1 AND hash = ?2",
+    )?;
+    let mut hour: Option<i64> = hours.query_row([i64::MAX], |row| row.get(0)).optional()?;
+    while let Some(at) = hour.filter(|hour| *hour >= oldest) {
+        let entry = select.query_row(params![at, hash.0], |row| {
+            Ok(IdempotencyEntry {
+                hash: *hash,
+                fingerprint: IdempotencyHash(row.get(0)?),
+                run: RunId(row.get::<_, i64>(1)? as u64),
+                created: WallMs(row.get(2)?),
+            })
+        });
+        if let Some(entry) = entry.optional()?
+            && now.since(entry.created) < IdempotencyEntry::KEPT_MS
+        {
+            return Ok(Some(entry));
+        }
+        hour = hours.query_row([at], |row| row.get(0)).optional()?;
+    }
+    Ok(None)
+}

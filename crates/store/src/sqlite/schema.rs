@@ -1,0 +1,139 @@
+//! The tables. Each migration only expands: an older server of the allowed range can still write after it.
+//!
+//! Rows are found by time-ordered integer keys. Indexes exist where a row moves rarely or where few rows are in it; none is
+//! on the finished runs, which are many.
+
+/// What SQLite keeps at offset 68 of the file: `DRUM`.
+pub const APPLICATION_ID: i32 = 0x4452_554d;
+
+/// The statements of each schema version, from 1.
+pub const MIGRATIONS: &[&[&str]] = &[VERSION_1];
+
+/// The schema version that this program writes.
+pub const KNOWN: u32 = MIGRATIONS.len() as u32;
+
+/// The oldest schema version whose servers may write to a store of version [`KNOWN`].
+pub const OLDEST_SERVER: u32 = 1;
+
+const VERSION_1: &[&str] = &[
+    "CREATE TABLE meta(
+       one INTEGER PRIMARY KEY CHECK (one = 1),
+       cluster TEXT NOT NULL,
+       schema_version INTEGER NOT NULL,
+       oldest_server INTEGER NOT NULL,
+       segment_count INTEGER NOT NULL,
+       tz_version TEXT NOT NULL,
+       created INTEGER NOT NULL)",
+    // Session ids are never reused, not even after the greatest row is gone.
+    "CREATE TABLE session(
+       id INTEGER PRIMARY KEY AUTOINCREMENT,
+       server TEXT NOT NULL,
+       seq INTEGER NOT NULL,
+       expires INTEGER NOT NULL,
+       revoked INTEGER NOT NULL)",
+    "CREATE TABLE segment(
+       id INTEGER PRIMARY KEY,
+       owner INTEGER NOT NULL,
+       epoch INTEGER NOT NULL,
+       id_mark INTEGER NOT NULL)",
+    "WITH RECURSIVE number(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM number WHERE n < 1023)
+     INSERT INTO segment SELECT n, 0, 0, 0 FROM number",
+    "CREATE TABLE job(
+       id INTEGER PRIMARY KEY,
+       namespace TEXT NOT NULL,
+       name TEXT NOT NULL,
+       deleted INTEGER NOT NULL,
+       body BLOB NOT NULL)",
+    "CREATE UNIQUE INDEX job_by_name ON job(namespace, name) WHERE deleted = 0",
+    "CREATE TABLE job_version(
+       job INTEGER NOT NULL,
+       version INTEGER NOT NULL,
+       body BLOB NOT NULL,
+       PRIMARY KEY(job, version)) WITHOUT ROWID",
+    "CREATE TABLE schedule(
+       job INTEGER PRIMARY KEY,
+       fired_through INTEGER NOT NULL,
+       next_nominal INTEGER,
+       next_due INTEGER,
+       fires INTEGER NOT NULL)",
+    "CREATE INDEX schedule_by_due ON schedule(next_due) WHERE next_due IS NOT NULL",
+    "CREATE TABLE unfired(
+       job INTEGER NOT NULL,
+       first INTEGER NOT NULL,
+       last INTEGER NOT NULL,
+       body BLOB NOT NULL,
+       PRIMARY KEY(job, first)) WITHOUT ROWID",
+    "CREATE INDEX unfired_by_last ON unfired(last)",
+    // Runs that have not ended. `scheduled` is 1 for those made by a schedule.
+    "CREATE TABLE run(
+       id INTEGER PRIMARY KEY,
+       job INTEGER NOT NULL,
+       scheduled INTEGER NOT NULL,
+       parked TEXT,
+       body BLOB NOT NULL)",
+    "CREATE INDEX run_parked ON run(parked) WHERE parked IS NOT NULL",
+    "CREATE INDEX run_scheduled ON run(job) WHERE scheduled = 1",
+    "CREATE TABLE payload_params(run INTEGER PRIMARY KEY, body BLOB NOT NULL)",
+    "CREATE TABLE payload_result(run INTEGER PRIMARY KEY, body BLOB NOT NULL)",
+    // Finished runs, one table for each retention class, keyed by a number that grows with each finish.
+    "CREATE TABLE history_1d(fin INTEGER PRIMARY KEY, id INTEGER NOT NULL, job INTEGER NOT NULL, verdict INTEGER NOT NULL, body BLOB NOT NULL)",
+    "CREATE TABLE history_7d(fin INTEGER PRIMARY KEY, id INTEGER NOT NULL, job INTEGER NOT NULL, verdict INTEGER NOT NULL, body BLOB NOT NULL)",
+    "CREATE TABLE history_30d(fin INTEGER PRIMARY KEY, id INTEGER NOT NULL, job INTEGER NOT NULL, verdict INTEGER NOT NULL, body BLOB NOT NULL)",
+    "CREATE TABLE history_keep(fin INTEGER PRIMARY KEY, id INTEGER NOT NULL, job INTEGER NOT NULL, verdict INTEGER NOT NULL, body BLOB NOT NULL)",
+    // Where each class stands: the next finish number, and how far its buckets are written.
+    "CREATE TABLE class(
+       id INTEGER PRIMARY KEY,
+       bucket_rows INTEGER NOT NULL,
+       next_fin INTEGER NOT NULL,
+       bucket INTEGER NOT NULL,
+       id_done INTEGER NOT NULL,
+       job_done INTEGER NOT NULL)",
+    "CREATE TABLE bucket(
+       class INTEGER NOT NULL,
+       number INTEGER NOT NULL,
+       least INTEGER NOT NULL,
+       greatest INTEGER NOT NULL,
+       PRIMARY KEY(class, number)) WITHOUT ROWID",
+    "CREATE TABLE id_chunk(
+       class INTEGER NOT NULL,
+       bucket INTEGER NOT NULL,
+       first INTEGER NOT NULL,
+       body BLOB NOT NULL,
+       PRIMARY KEY(class, bucket, first)) WITHOUT ROWID",
+    "CREATE TABLE posting(
+       class INTEGER NOT NULL,
+       bucket INTEGER NOT NULL,
+       job INTEGER NOT NULL,
+       body BLOB NOT NULL,
+       PRIMARY KEY(class, bucket, job)) WITHOUT ROWID",
+    // Runs that did not complete, by job: few, and what people look for.
+    "CREATE TABLE failed(
+       job INTEGER NOT NULL,
+       id INTEGER NOT NULL,
+       PRIMARY KEY(job, id)) WITHOUT ROWID",
+    "CREATE TABLE rollup(
+       minute INTEGER NOT NULL,
+       job INTEGER NOT NULL,
+       body BLOB NOT NULL,
+       PRIMARY KEY(minute, job)) WITHOUT ROWID",
+    // How far the roll-ups are written.
+    "CREATE TABLE rollup_state(one INTEGER PRIMARY KEY CHECK (one = 1), body BLOB NOT NULL)",
+    "CREATE TABLE counter(
+       segment INTEGER NOT NULL,
+       namespace TEXT NOT NULL,
+       body BLOB NOT NULL,
+       PRIMARY KEY(segment, namespace)) WITHOUT ROWID",
+    "CREATE TABLE idempotency(
+       hour INTEGER NOT NULL,
+       hash BLOB NOT NULL,
+       fingerprint BLOB NOT NULL,
+       run INTEGER NOT NULL,
+       created INTEGER NOT NULL,
+       PRIMARY KEY(hour, hash)) WITHOUT ROWID",
+    "CREATE TABLE token(id INTEGER PRIMARY KEY, body BLOB NOT NULL)",
+    "CREATE TABLE pruned(
+       namespace TEXT PRIMARY KEY,
+       completed INTEGER NOT NULL,
+       failed INTEGER NOT NULL,
+       cancelled INTEGER NOT NULL) WITHOUT ROWID",
+];
