@@ -22,6 +22,7 @@
 //! - [`session`]: the protocol's worker side, without I/O: leases, credits, what is repeated and what is refused.
 //! - [`executor`]: the seam for running other things than handlers; the agent plugs commands in there.
 
+mod bounds;
 mod clock;
 mod error;
 pub mod executor;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use drumtower_core::model::Limits;
+use crate::bounds;
 
 /// The failure of a handler. Any error converts into it, with its causes; `?` works.
 pub struct HandlerError {
@@ -12,7 +12,7 @@ pub struct HandlerError {
 impl HandlerError {
     pub fn new(message: impl Into<String>) -> Self {
         Self {
-            message: bounded(message.into()),
+            message: bounds::error_text(message.into()),
         }
     }
 
@@ -47,18 +47,10 @@ impl fmt::Debug for HandlerError {
     }
 }
 
-/// Cuts a text to what a server takes, at the end of a character.
-pub(crate) fn bounded(mut text: String) -> String {
-    if text.len() > Limits::ERROR_BYTES {
-        const MARK: &str = " … (cut)";
-        text.truncate(text.floor_char_boundary(Limits::ERROR_BYTES - MARK.len()));
-        text.push_str(MARK);
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
+    use drumtower_core::model::Limits;
+
     use super::*;
 
     #[test]

@@ -25,10 +25,9 @@ use tokio_util::sync::CancellationToken;
 pub use context::Context;
 pub use error::HandlerError;
 
-use crate::clock;
 use crate::executor::{Control, Executor, Reporter};
 use crate::session::StopReason;
-use error::bounded;
+use crate::{bounds, clock};
 
 type Answer = Pin<Box<dyn Future<Output = Result<String, HandlerError>> + Send>>;
 type Erased = dyn Fn(Context, String) -> Answer + Send + Sync;
@@ -158,7 +157,7 @@ async fn carry_out(
         }
         Err(panic) => {
             end.set_outcome(wire::Outcome::Failed);
-            end.error = bounded(format!(
+            end.error = bounds::error_text(format!(
                 "the handler panicked: {}",
                 panic_message(panic.as_ref())
             ));

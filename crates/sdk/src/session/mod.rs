@@ -44,6 +44,7 @@ pub use action::{Action, Attempt, StopReason};
 pub use config::Config;
 pub use log::WINDOW_BYTES;
 
+use crate::bounds;
 use beat::Beats;
 use credit::Credits;
 use drain::Drain;
@@ -205,6 +206,7 @@ impl Session {
         if end.outcome() == wire::Outcome::Cancelled {
             name_stop(&mut end, held.stop.as_ref().map(|stop| stop.reason));
         }
+        end.error = bounds::error_text(end.error);
         held.phase = Phase::Finished(Box::new(end));
         self.unacknowledged += 1;
         if self.is_welcomed() {

@@ -26,6 +26,8 @@ pub struct Stream {
     to_worker: mpsc::UnboundedSender<Result<wire::ServerFrame, Status>>,
     position: u64,
     beat: u64,
+    /// Whether heartbeats are echoed.
+    pub renews: bool,
     pub hello: wire::Hello,
 }
 
@@ -49,6 +51,11 @@ impl TinyServer {
 
     /// The next stream that a worker opened, with the hello read and a welcome sent.
     pub async fn welcome(&mut self) -> Stream {
+        self.welcome_with(15_000).await
+    }
+
+    /// Like [`TinyServer::welcome`], with a lease of this length and five heartbeats to it.
+    pub async fn welcome_with(&mut self, lease_ms: u64) -> Stream {
         let mut stream = self.streams.recv().await.expect("the server lives");
         let FromWorker::Hello(hello) = stream.next().await else {
             panic!("a stream begins with a hello")
@@ -56,21 +63,30 @@ impl TinyServer {
         stream.hello = hello;
         stream.send(Body::Welcome(wire::Welcome {
             protocol: 1,
-            lease_ms: 15_000,
-            heartbeat_ms: 3_000,
+            lease_ms,
+            heartbeat_ms: lease_ms / 5,
             ..wire::Welcome::default()
         }));
-        let FromWorker::Heartbeat(beat) = stream.next().await else {
-            panic!("a heartbeat follows the welcome")
-        };
-        stream.beat = beat.number;
+        let first = stream.next().await;
+        assert!(
+            matches!(first, FromWorker::Heartbeat(_)),
+            "a heartbeat follows the welcome: {first:?}"
+        );
         stream
     }
 }
 
 impl Stream {
+    /// The next message. A heartbeat is echoed at once, as if a commit had followed it.
     pub async fn next(&mut self) -> FromWorker {
-        self.received.recv().await.expect("the worker lives")
+        let body = self.received.recv().await.expect("the worker lives");
+        if let FromWorker::Heartbeat(beat) = &body {
+            self.beat = beat.number;
+            if self.renews {
+                self.send(Body::Renew(wire::Renew { beat: beat.number }));
+            }
+        }
+        body
     }
 
     /// The next message that is neither a heartbeat, a grant nor a start.
@@ -115,6 +131,15 @@ impl Stream {
             name: handler.to_owned(),
         });
         self.assign(run, task, params)
+    }
+
+    pub fn assign_exec(&mut self, run: u64, argv: &[&str], params: &str) -> wire::AttemptRef {
+        let argv = argv.iter().map(|argument| (*argument).to_owned()).collect();
+        self.assign(
+            run,
+            wire::assign::Task::Exec(wire::ExecTask { argv }),
+            params,
+        )
     }
 
     fn assign(&mut self, run: u64, task: wire::assign::Task, params: &str) -> wire::AttemptRef {
@@ -166,6 +191,7 @@ impl WorkerService for Service {
             to_worker,
             position: 0,
             beat: 0,
+            renews: true,
             hello: wire::Hello::default(),
         };
         let mut inbound = request.into_inner();

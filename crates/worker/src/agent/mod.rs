@@ -1,0 +1,150 @@
+//! The agent: the SDK's runtime with the `exec` executor plugged in.
+//!
+//! [`run`] dials the servers, takes runs as far as the capacity goes and leaves when told. What the leases are and when
+//! something stops is the [session](drumtower_sdk::session)'s; that nothing outlives its lease even when the agent is
+//! frozen or dead is the [supervisor](crate::supervisor)'s. Here the two are joined ([`command`]), heartbeats get the load
+//! of the machine, and signals become wishes to leave.
+
+mod command;
+mod environment;
+mod signals;
+
+use std::collections::BTreeMap;
+use std::fs::DirBuilder;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use drumtower_proto::worker::v1 as wire;
+use drumtower_sdk::{Builder, Leave, Worker};
+use tokio::sync::watch;
+
+use crate::load::Sampler;
+use command::Commands;
+
+pub use signals::leave_on_signals;
+
+const LOAD_INTERVAL: Duration = Duration::from_secs(3);
+
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// `http://host:port` each, of one cluster; tried in turn.
+    pub servers: Vec<String>,
+    pub token: Option<String>,
+    /// How it is called in listings; the name of the machine by default.
+    pub name: Option<String>,
+    /// The weight it runs at once.
+    pub capacity: u32,
+    pub labels: BTreeMap<String, String>,
+    /// Holds a directory per command while it runs. Made if it is not there.
+    pub scratch_root: PathBuf,
+    /// Whether it takes `exec` tasks.
+    pub exec: bool,
+    /// Whether commands get a control group of their own where the system allows one.
+    pub cgroup: bool,
+    /// How long runs may take to end by themselves once the agent is told to leave.
+    pub drain_timeout: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Self {
+            servers: vec!["http://127.0.0.1:7070".to_owned()],
+            token: None,
+            name: None,
+            capacity: u32::try_from(cores).unwrap_or(1).saturating_mul(8),
+            labels: BTreeMap::new(),
+            scratch_root: std::env::temp_dir().join("drumtower-scratch"),
+            exec: true,
+            cgroup: true,
+            drain_timeout: Duration::from_secs(30),
+        }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("no server is given: name one as http://host:port")]
+    NoServer,
+    #[error("cannot use scratch directory {path:?}: {source}")]
+    Scratch { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Worker(#[from] drumtower_sdk::Error),
+}
+
+/// Runs commands for the servers until told to leave. An error means that going on is of no use.
+pub async fn run(options: Options, leave: watch::Receiver<Leave>) -> Result<(), Error> {
+    run_with(options, leave, |builder| builder).await
+}
+
+/// Like [`run`], with more added to the worker: handlers in this process, for example.
+pub async fn run_with(
+    options: Options,
+    leave: watch::Receiver<Leave>,
+    add: impl FnOnce(Builder) -> Builder,
+) -> Result<(), Error> {
+    let (load, sampled) = watch::channel(wire::Load::default());
+    let worker = add(builder(&options)?.load(sampled)).build()?;
+    tokio::select! {
+        ended = worker.run_until(leave) => Ok(ended?),
+        () = sample_load(Sampler::new(&options.scratch_root), load) => Ok(()),
+    }
+}
+
+fn builder(options: &Options) -> Result<Builder, Error> {
+    let (first, others) = options.servers.split_first().ok_or(Error::NoServer)?;
+    let mut builder = Worker::builder(first)
+        .capacity(options.capacity)
+        .drain_timeout(options.drain_timeout);
+    for server in others {
+        builder = builder.server(server);
+    }
+    if let Some(token) = &options.token {
+        builder = builder.token(token);
+    }
+    if let Some(name) = &options.name {
+        builder = builder.name(name);
+    }
+    for (key, value) in &options.labels {
+        builder = builder.label(key, value);
+    }
+    if options.exec {
+        let scratch_root =
+            prepare_scratch(&options.scratch_root).map_err(|source| Error::Scratch {
+                path: options.scratch_root.clone(),
+                source,
+            })?;
+        builder = builder.exec(Arc::new(Commands {
+            scratch_root,
+            cgroup: options.cgroup,
+        }));
+    }
+    Ok(builder)
+}
+
+/// Nobody else may look into what commands leave there.
+fn prepare_scratch(root: &Path) -> io::Result<PathBuf> {
+    DirBuilder::new().recursive(true).mode(0o700).create(root)?;
+    root.canonicalize()
+}
+
+/// Never ends: whoever waits for the worker drops it.
+async fn sample_load(mut sampler: Sampler, load: watch::Sender<wire::Load>) {
+    loop {
+        let sample = sampler.sample();
+        load.send_replace(wire::Load {
+            cpu_permille: sample.cpu_permille,
+            memory_used_bytes: sample.memory_used_bytes,
+            memory_total_bytes: sample.memory_total_bytes,
+            disk_used_bytes: sample.disk_used_bytes,
+            disk_total_bytes: sample.disk_total_bytes,
+            network_received_bytes_per_s: sample.network_rx_bytes_per_s,
+            network_sent_bytes_per_s: sample.network_tx_bytes_per_s,
+            running_weight: 0,
+        });
+        tokio::time::sleep(LOAD_INTERVAL).await;
+    }
+}
