@@ -49,6 +49,17 @@ pub fn build_binary(profile: Profile) -> Command {
     command
 }
 
+/// The feature with which tests choose where a process dies. Tests are built with it too, so that cargo does not build
+/// the binary a second time, without it.
+pub const TEST_FEATURES: &str = "drumtower/failpoints";
+
+/// The binary that tests start.
+pub fn build_test_binary() -> Command {
+    let mut command = build_binary(Profile::Debug);
+    command.args(["--features", TEST_FEATURES]);
+    command
+}
+
 /// The binary that the tidy test may ask: the one a caller names, else the debug build if there is one.
 ///
 /// A named binary that does not exist is an error: whoever set the variable meant it.

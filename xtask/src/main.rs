@@ -6,7 +6,8 @@ use std::process::{Command, ExitCode};
 use anyhow::{Result, anyhow, bail};
 
 use xtask::cargo::{
-    BIN_ENV, LONG_ENV, Profile, become_program, binary_path, build_binary, cargo, run,
+    BIN_ENV, LONG_ENV, Profile, TEST_FEATURES, become_program, binary_path, build_binary,
+    build_test_binary, cargo, run,
 };
 use xtask::steps::{Step, run_all};
 use xtask::{command, generators, needs};
@@ -78,6 +79,7 @@ fn test(long: bool) -> Result<()> {
     needs::provide()?;
     let mut tests = cargo();
     tests.args(["test", "--workspace", "--no-fail-fast"]);
+    tests.args(["--features", TEST_FEATURES]);
     tests.env(BIN_ENV, binary_path(Profile::Debug));
     if long {
         tests.env(LONG_ENV, "1");
@@ -85,7 +87,7 @@ fn test(long: bool) -> Result<()> {
     let steps = vec![
         Step::new("format", format_check()),
         Step::new("clippy", clippy()),
-        Step::new("build", build_binary(Profile::Debug)),
+        Step::new("build", build_test_binary()),
         Step::new("tests", tests),
     ];
     run_all(

@@ -1,1 +1,27 @@
-//! Placeholder.
+//! Real processes, started and killed by tests: what a user would see.
+//!
+//! - [`Site`]: a directory of its own for each test, with everything the test starts in it.
+//! - [`Server`], [`Worker`]: `drumtower serve`, `drumtower work` and workers built with the SDK, which can be killed,
+//!   stopped, frozen and started again on the same data.
+//! - [`Api`], [`Cli`]: the two ways in. [`eventually`]: how tests wait; none sleeps for a fixed time.
+//! - [`process`]: every process is ended by its id when its handle is dropped, also when a test fails.
+//!
+//! Nothing here knows how Drumtower works inside: only its command line, its API, its files and its signals.
+
+mod api;
+mod binary;
+mod cli;
+pub mod process;
+mod server;
+mod site;
+mod wait;
+mod worker;
+
+pub use api::{Answer, Api, shell};
+pub use binary::{drumtower, example};
+pub use cli::{Cli, Done};
+pub use process::Process;
+pub use server::{Server, ServerOptions, await_calm};
+pub use site::Site;
+pub use wait::{PATIENCE, eventually, long, within};
+pub use worker::{Worker, WorkerOptions};

@@ -1,0 +1,103 @@
+//! A worker built with the SDK whose handlers write down when they started and ended: `journal-handlers NAME DIR`.
+//!
+//! `journal` takes `{"ms": 30}` or nothing. `echo` answers with its parameters.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use drumtower_audit::journal::wall_now;
+use drumtower_audit::{Journal, Outcome, Record};
+use drumtower_core::model::WallMs;
+use drumtower_sdk::{Context, HandlerError, Worker};
+use serde::Deserialize;
+use serde_json::Value;
+use tokio::signal::unix::{SignalKind, signal};
+
+#[derive(Deserialize)]
+struct Params {
+    ms: u64,
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut arguments = std::env::args_os().skip(1);
+    let name = arguments.next().ok_or("a name is missing")?;
+    let dir = PathBuf::from(
+        arguments
+            .next()
+            .ok_or("the directory of the journals is missing")?,
+    );
+    let journal = Arc::new(Mutex::new(Journal::create(&dir, "handlers")?));
+    let worker = Worker::builder(std::env::var("DRUMTOWER_URL")?)
+        .token(std::env::var("DRUMTOWER_TOKEN")?)
+        .name(name.to_string_lossy())
+        .capacity(64)
+        .handler(
+            "journal",
+            move |context: Context, params: Option<Params>| {
+                carry_out(
+                    context,
+                    params.map_or(0, |params| params.ms),
+                    Arc::clone(&journal),
+                )
+            },
+        )
+        .handler(
+            "echo",
+            |_: Context, params: Value| async move { Ok(params) },
+        )
+        .build()?;
+    let mut stop = signal(SignalKind::terminate())?;
+    worker
+        .run(async move {
+            let _ = stop.recv().await;
+        })
+        .await?;
+    Ok(())
+}
+
+async fn carry_out(
+    context: Context,
+    ms: u64,
+    journal: Arc<Mutex<Journal>>,
+) -> Result<(), HandlerError> {
+    let (run, attempt) = (context.run_id(), context.attempt());
+    let started = Record::Started {
+        run,
+        attempt,
+        fence: context.fence(),
+        nominal_ms: context.nominal_time().map(wall),
+        due_ms: Some(wall(context.due_time())),
+        wall_ms: wall_now(),
+        pid: std::process::id(),
+    };
+    write(&journal, &started)?;
+    let outcome = tokio::select! {
+        () = tokio::time::sleep(Duration::from_millis(ms)) => Outcome::Succeeded,
+        () = context.cancelled() => Outcome::Cancelled,
+    };
+    write(
+        &journal,
+        &Record::Ended {
+            run,
+            attempt,
+            wall_ms: wall_now(),
+            outcome,
+        },
+    )?;
+    match outcome {
+        Outcome::Succeeded => Ok(()),
+        _ => Err(HandlerError::new("told to stop")),
+    }
+}
+
+fn write(journal: &Mutex<Journal>, record: &Record) -> Result<(), HandlerError> {
+    let mut journal = journal.lock().unwrap_or_else(PoisonError::into_inner);
+    Ok(journal.write(record)?)
+}
+
+fn wall(time: SystemTime) -> WallMs {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    WallMs(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}

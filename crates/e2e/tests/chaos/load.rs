@@ -1,0 +1,135 @@
+//! The load: jobs that fire often, and callers that ask until they are answered.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use drumtower_audit::journal::wall_now;
+use drumtower_audit::{Journal, Record};
+use drumtower_e2e::{Api, Server};
+use serde_json::{Value, json};
+use ureq::http::Method;
+
+const CALLERS: usize = 2;
+/// Between two requests of a caller.
+const PAUSE: Duration = Duration::from_millis(20);
+
+pub struct Load {
+    stop: Arc<AtomicBool>,
+    callers: Vec<JoinHandle<()>>,
+    scheduled: Vec<String>,
+}
+
+impl Load {
+    pub fn start(server: &Server, journals: &Path) -> Self {
+        let jobs = jobs(journals);
+        let api = server.api();
+        let scheduled = jobs.iter().filter(|job| !job["schedule"].is_null()).map(|job| name(job).to_owned());
+        let scheduled = scheduled.collect();
+        for job in &jobs {
+            api.put_job(job);
+        }
+        let stop = Arc::new(AtomicBool::new(false));
+        let token = server.token("callers", "operator");
+        let callers = (0..CALLERS).map(|number| {
+            let caller = Caller {
+                // A client of its own: the local token changes with every start, this one does not.
+                api: Api::new(server.url(), Some(token.clone())),
+                journal: Journal::create(journals, "caller").expect("a journal"),
+                job: ["order", "command"][number % 2],
+            };
+            let stop = Arc::clone(&stop);
+            std::thread::spawn(move || caller.ask(number, &stop))
+        });
+        Self { callers: callers.collect(), stop, scheduled }
+    }
+
+    /// No more triggers; whoever waits for an answer gets it. No more firing.
+    pub fn end(self: &mut Load, api: &Api) {
+        self.stop.store(true, Ordering::Relaxed);
+        for caller in self.callers.drain(..) {
+            caller.join().expect("a caller that was answered");
+        }
+        for job in &self.scheduled {
+            api.send(Method::POST, &format!("/api/v1/namespaces/default/jobs/{job}/pause"), None);
+        }
+    }
+}
+
+fn name(job: &Value) -> &str {
+    job["name"].as_str().expect("a name")
+}
+
+fn jobs(journals: &Path) -> Vec<Value> {
+    let task = env!("CARGO_BIN_EXE_journal-task");
+    let exec = json!({"exec": {"argv": [task, journals.display().to_string()]}});
+    let handler = json!({"handler": {"name": "journal"}});
+    let job = |name: &str, task: &Value, schedule: Value, ms: u64| {
+        let mut job = json!({"kind": "Job", "name": name, "task": task, "params": {"ms": ms}, "overlap": "allow"});
+        if !schedule.is_null() {
+            job["schedule"] = schedule;
+        }
+        job
+    };
+    let mut skips = job("skips", &handler, json!([{"every": "100ms"}]), 250);
+    skips["overlap"] = json!("skip");
+    vec![
+        job("fast", &handler, json!([{"every": "50ms"}]), 5),
+        job("steady", &handler, json!([{"every": "200ms", "anchor": "2026-01-01T00:00:00.050Z"}]), 150),
+        job("process", &exec, json!([{"every": "200ms"}]), 30),
+        job("cron", &handler, json!([{"cron": "* * * * * *"}]), 700),
+        skips,
+        job("order", &handler, Value::Null, 10),
+        job("command", &exec, Value::Null, 10),
+    ]
+}
+
+struct Caller {
+    api: Api,
+    journal: Journal,
+    job: &'static str,
+}
+
+impl Caller {
+    fn ask(mut self, number: usize, stop: &AtomicBool) {
+        for request in 0.. {
+            if stop.load(Ordering::Relaxed) {
+                return;
+            }
+            let key = format!("caller-{number}-request-{request}");
+            while !self.answered(&key) {
+                std::thread::sleep(PAUSE);
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    /// One request under a key; whether it was answered for good.
+    fn answered(&mut self, key: &str) -> bool {
+        self.write(&Record::Sent { key: key.into(), job: format!("default/{}", self.job), wall_ms: wall_now() });
+        let path = format!("/api/v1/namespaces/default/jobs/{}/runs", self.job);
+        let answer = self.api.call_with(Method::POST, &path, Some(&json!({})), &[("idempotency-key", key)]);
+        let run = answer.as_ref().ok().and_then(|answer| answer.body["id"].as_str()).and_then(|id| id.parse().ok());
+        match (answer, run) {
+            (Ok(answer), Some(run)) if answer.is_success() => {
+                self.write(&Record::Answered { key: key.into(), run });
+                true
+            }
+            (Ok(answer), _) if answer.status == 429 => {
+                self.write(&Record::Refused { key: key.into(), code: answer.code().into() });
+                false
+            }
+            (Ok(answer), _) if answer.status < 500 => panic!("{key}: {answer:?}"),
+            _ => {
+                self.write(&Record::Unknown { key: key.into() });
+                false
+            }
+        }
+    }
+
+    fn write(&mut self, record: &Record) {
+        self.journal.write(record).expect("a line in the journal");
+    }
+}
