@@ -1,0 +1,210 @@
+//! The one policy table: every door of the server, and the roles that may pass it.
+//!
+//! The router is built from this table, so that a route without a row cannot exist; the RPC asks it by its operation.
+
+use drumtower_core::model::Role;
+
+/// Everything that can be asked of the server from outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Operation {
+    PutJob,
+    ShowJob,
+    DeleteJob,
+    PauseJob,
+    ResumeJob,
+    ListNamespaceJobs,
+    ListJobs,
+    TriggerRun,
+    TriggerBatch,
+    ListRuns,
+    ShowRun,
+    WaitRun,
+    CancelRun,
+    ReadLogs,
+    ListWorkers,
+    CreateToken,
+    ListTokens,
+    RevokeToken,
+    ShowJobSchema,
+    Health,
+    Readiness,
+    WorkerSession,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verb {
+    Get,
+    Put,
+    Post,
+    Delete,
+}
+
+/// How a door is knocked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Call {
+    Rest(Verb, &'static str),
+    Rpc(&'static str),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Who {
+    /// No token is asked for.
+    Anyone,
+    Roles(&'static [Role]),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Door {
+    pub operation: Operation,
+    pub call: Call,
+    pub who: Who,
+}
+
+const LOOK: Who = Who::Roles(&[Role::Admin, Role::Operator, Role::Viewer]);
+const ACT: Who = Who::Roles(&[Role::Admin, Role::Operator]);
+const MANAGE: Who = Who::Roles(&[Role::Admin]);
+const WORK: Who = Who::Roles(&[Role::Admin, Role::Worker]);
+const ANY_ROLE: Who = Who::Roles(&[Role::Admin, Role::Operator, Role::Viewer, Role::Worker]);
+
+const JOB: &str = "/api/v1/namespaces/{namespace}/jobs/{name}";
+
+pub const DOORS: &[Door] = &[
+    rest(Operation::PutJob, Verb::Put, JOB, ACT),
+    rest(Operation::ShowJob, Verb::Get, JOB, LOOK),
+    rest(Operation::DeleteJob, Verb::Delete, JOB, ACT),
+    rest(
+        Operation::PauseJob,
+        Verb::Post,
+        "/api/v1/namespaces/{namespace}/jobs/{name}/pause",
+        ACT,
+    ),
+    rest(
+        Operation::ResumeJob,
+        Verb::Post,
+        "/api/v1/namespaces/{namespace}/jobs/{name}/resume",
+        ACT,
+    ),
+    rest(
+        Operation::TriggerRun,
+        Verb::Post,
+        "/api/v1/namespaces/{namespace}/jobs/{name}/runs",
+        ACT,
+    ),
+    rest(
+        Operation::ListNamespaceJobs,
+        Verb::Get,
+        "/api/v1/namespaces/{namespace}/jobs",
+        LOOK,
+    ),
+    rest(Operation::ListJobs, Verb::Get, "/api/v1/jobs", LOOK),
+    rest(
+        Operation::TriggerBatch,
+        Verb::Post,
+        "/api/v1/runs:batch",
+        ACT,
+    ),
+    rest(Operation::ListRuns, Verb::Get, "/api/v1/runs", LOOK),
+    rest(Operation::ShowRun, Verb::Get, "/api/v1/runs/{id}", LOOK),
+    rest(
+        Operation::WaitRun,
+        Verb::Get,
+        "/api/v1/runs/{id}/wait",
+        LOOK,
+    ),
+    rest(
+        Operation::CancelRun,
+        Verb::Post,
+        "/api/v1/runs/{id}/cancel",
+        ACT,
+    ),
+    rest(
+        Operation::ReadLogs,
+        Verb::Get,
+        "/api/v1/runs/{id}/logs",
+        LOOK,
+    ),
+    rest(Operation::ListWorkers, Verb::Get, "/api/v1/workers", LOOK),
+    rest(Operation::CreateToken, Verb::Post, "/api/v1/tokens", MANAGE),
+    rest(Operation::ListTokens, Verb::Get, "/api/v1/tokens", MANAGE),
+    rest(
+        Operation::RevokeToken,
+        Verb::Delete,
+        "/api/v1/tokens/{id}",
+        MANAGE,
+    ),
+    rest(
+        Operation::ShowJobSchema,
+        Verb::Get,
+        "/api/v1/schema/job",
+        ANY_ROLE,
+    ),
+    rest(Operation::Health, Verb::Get, "/healthz", Who::Anyone),
+    rest(Operation::Readiness, Verb::Get, "/readyz", Who::Anyone),
+    Door {
+        operation: Operation::WorkerSession,
+        call: Call::Rpc("/drumtower.worker.v1.WorkerService/Session"),
+        who: WORK,
+    },
+];
+
+const fn rest(operation: Operation, verb: Verb, path: &'static str, who: Who) -> Door {
+    Door {
+        operation,
+        call: Call::Rest(verb, path),
+        who,
+    }
+}
+
+/// Who may pass the door of `operation`. An operation without a row lets nobody pass.
+pub fn who(operation: Operation) -> Who {
+    DOORS
+        .iter()
+        .find(|door| door.operation == operation)
+        .map_or(Who::Roles(&[]), |door| door.who)
+}
+
+pub fn role_name(role: Role) -> &'static str {
+    match role {
+        Role::Admin => "admin",
+        Role::Operator => "operator",
+        Role::Viewer => "viewer",
+        Role::Worker => "worker",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn each_operation_has_one_door_and_each_door_one_operation() {
+        let operations: BTreeSet<Operation> = DOORS.iter().map(|door| door.operation).collect();
+        assert_eq!(operations.len(), DOORS.len());
+        let calls: BTreeSet<String> = DOORS
+            .iter()
+            .map(|door| format!("{:?}", door.call))
+            .collect();
+        assert_eq!(calls.len(), DOORS.len());
+    }
+
+    #[test]
+    fn only_health_and_readiness_are_open() {
+        let open: Vec<Operation> = DOORS
+            .iter()
+            .filter(|door| door.who == Who::Anyone)
+            .map(|door| door.operation)
+            .collect();
+        assert_eq!(open, [Operation::Health, Operation::Readiness]);
+    }
+
+    #[test]
+    fn an_admin_passes_every_door() {
+        for door in DOORS {
+            if let Who::Roles(roles) = door.who {
+                assert!(roles.contains(&Role::Admin), "{door:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! The tokens in memory, and the one gate that every call passes.
+//!
+//! A copy of the store's rows, read again whenever they change. The copy is replaced whole, so that a check sees either
+//! the table before a change or the one after it.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use drumtower_core::model::{Actor, Role, TokenRow};
+use drumtower_store::Read;
+use subtle::ConstantTimeEq;
+use tokio::sync::watch;
+
+use super::policy::{self, Operation, Who};
+use super::secret::{Secret, digest};
+use super::{Denied, Principal};
+
+/// Rows by the first bytes of their digest. The digest is not a secret that timing could help to guess: what it is of
+/// cannot be computed back. The rest is compared in constant time all the same.
+type Rows = BTreeMap<[u8; 8], Vec<(Digest, Principal)>>;
+type Digest = [u8; 32];
+
+#[derive(Clone)]
+pub struct Authority {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    reader: Arc<dyn Read>,
+    rows: RwLock<Arc<Rows>>,
+    local: Option<(Digest, Principal)>,
+    changes: watch::Sender<u64>,
+}
+
+impl Authority {
+    /// Reads the tokens; `local` is the secret of the machine's own admin, known only in memory.
+    pub fn load(
+        reader: Arc<dyn Read>,
+        local: Option<&Secret>,
+    ) -> Result<Self, drumtower_store::Error> {
+        let local = local.map(|secret| {
+            let principal = Principal {
+                actor: Actor::new("local"),
+                role: Role::Admin,
+                namespace: None,
+                token: None,
+            };
+            (secret.digest(), principal)
+        });
+        let rows = RwLock::new(Arc::new(index(reader.tokens()?)));
+        Ok(Self {
+            shared: Arc::new(Shared {
+                reader,
+                rows,
+                local,
+                changes: watch::channel(0).0,
+            }),
+        })
+    }
+
+    /// Reads the tokens again. Blocks on the store.
+    pub fn refresh(&self) -> Result<(), drumtower_store::Error> {
+        let rows = Arc::new(index(self.shared.reader.tokens()?));
+        *self
+            .shared
+            .rows
+            .write()
+            .unwrap_or_else(PoisonError::into_inner) = rows;
+        self.shared.changes.send_modify(|count| *count += 1);
+        Ok(())
+    }
+
+    /// Ticks after every refresh, for whoever holds a connection open on a token's strength.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.shared.changes.subscribe()
+    }
+
+    /// Refreshes whenever the store's table has changed, until the driver is gone.
+    pub async fn follow(self, mut changed: watch::Receiver<u64>) {
+        while changed.changed().await.is_ok() {
+            let authority = self.clone();
+            match tokio::task::spawn_blocking(move || authority.refresh()).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::error!(%error, "the tokens could not be read again"),
+                Err(error) => tracing::error!(%error, "reading the tokens was cut short"),
+            }
+        }
+    }
+
+    /// Lets a caller pass the door of `operation`, or says why not. `None` comes from a door that asks for no token.
+    pub fn admit(
+        &self,
+        operation: Operation,
+        authorization: Option<&str>,
+    ) -> Result<Option<Principal>, Denied> {
+        let Who::Roles(roles) = policy::who(operation) else {
+            return Ok(None);
+        };
+        let principal = self.authenticate(authorization)?;
+        if roles.contains(&principal.role) {
+            Ok(Some(principal))
+        } else {
+            let needed = roles
+                .iter()
+                .map(|role| policy::role_name(*role))
+                .collect::<Vec<_>>()
+                .join(", ");
+            Err(Denied::Role {
+                role: policy::role_name(principal.role),
+                operation,
+                needed,
+            })
+        }
+    }
+
+    fn authenticate(&self, authorization: Option<&str>) -> Result<Principal, Denied> {
+        let given = authorization.ok_or(Denied::NoToken)?;
+        let (scheme, secret) = given.split_once(' ').ok_or(Denied::NoToken)?;
+        if !scheme.eq_ignore_ascii_case("bearer") {
+            return Err(Denied::NoToken);
+        }
+        self.find(&digest(secret.trim()))
+            .ok_or(Denied::UnknownToken)
+    }
+
+    fn find(&self, given: &Digest) -> Option<Principal> {
+        let same = |kept: &Digest| bool::from(kept.ct_eq(given));
+        if let Some((kept, principal)) = &self.shared.local
+            && same(kept)
+        {
+            return Some(principal.clone());
+        }
+        let rows = Arc::clone(
+            &self
+                .shared
+                .rows
+                .read()
+                .unwrap_or_else(PoisonError::into_inner),
+        );
+        let candidates = rows.get(&start(given))?;
+        candidates
+            .iter()
+            .find(|(kept, _)| same(kept))
+            .map(|(_, principal)| principal.clone())
+    }
+
+    /// Whether a principal admitted before would still be known.
+    pub fn still_knows(&self, principal: &Principal) -> bool {
+        let Some(token) = principal.token else {
+            return true;
+        };
+        let rows = Arc::clone(
+            &self
+                .shared
+                .rows
+                .read()
+                .unwrap_or_else(PoisonError::into_inner),
+        );
+        rows.values()
+            .flatten()
+            .any(|(_, known)| known.token == Some(token))
+    }
+}
+
+fn start(digest: &Digest) -> [u8; 8] {
+    let mut start = [0; 8];
+    start.copy_from_slice(&digest[..8]);
+    start
+}
+
+fn index(tokens: Vec<TokenRow>) -> Rows {
+    let mut rows = Rows::new();
+    for token in tokens.into_iter().filter(|token| !token.revoked) {
+        let principal = Principal {
+            actor: Actor::new(&token.name),
+            role: token.role,
+            namespace: token.namespace,
+            token: Some(token.id),
+        };
+        rows.entry(start(&token.hash))
+            .or_default()
+            .push((token.hash, principal));
+    }
+    rows
+}
