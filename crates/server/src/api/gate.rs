@@ -1,0 +1,111 @@
+//! The gate before every handler: who calls, may it, and may it in the namespace that the path names.
+
+use axum::extract::path::ErrorKind;
+use axum::extract::rejection::{PathRejection, RawPathParamsRejection};
+use axum::extract::{FromRequestParts, Path, RawPathParams, Request, State};
+use axum::http::header;
+use axum::http::request::Parts;
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::Response;
+use axum::routing::MethodRouter;
+use drumtower_core::engine::JobRef;
+use drumtower_core::model::{JobName, NamespaceName, RunId, TokenId};
+
+use super::Edge;
+use super::problem::{Kind, Problem};
+use crate::auth::Operation;
+
+/// Puts the gate of `operation` before its handler.
+pub fn guard(operation: Operation, handler: MethodRouter<Edge>, edge: &Edge) -> MethodRouter<Edge> {
+    handler.route_layer(from_fn_with_state((edge.clone(), operation), gate))
+}
+
+async fn gate(
+    State((edge, operation)): State<(Edge, Operation)>,
+    parameters: Result<RawPathParams, RawPathParamsRejection>,
+    mut request: Request,
+    next: Next,
+) -> Result<Response, Problem> {
+    let authorization = request
+        .headers()
+        .get(header::AUTHORIZATION)
+        .and_then(|value| value.to_str().ok());
+    if let Some(principal) = edge.authority.admit(operation, authorization)? {
+        let parameters =
+            parameters.map_err(|error| Problem::new(Kind::InvalidParameter, error.to_string()))?;
+        if let Some((_, namespace)) = parameters.iter().find(|(name, _)| *name == "namespace") {
+            principal.enter(&NamespaceName::new(namespace)?)?;
+        }
+        request.extensions_mut().insert(principal);
+    }
+    Ok(next.run(request).await)
+}
+
+/// The job that a path names.
+pub struct JobPath(pub JobRef);
+
+/// The namespace that a path names.
+pub struct NamespacePath(pub NamespaceName);
+
+/// The run that a path names.
+pub struct RunPath(pub RunId);
+
+/// The token that a path names.
+pub struct TokenPath(pub TokenId);
+
+impl<S: Send + Sync> FromRequestParts<S> for JobPath {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let Path((namespace, name)) = Path::<(String, String)>::from_request_parts(parts, state)
+            .await
+            .map_err(|error| unreadable(&error))?;
+        Ok(Self(JobRef {
+            namespace: NamespaceName::new(&namespace)?,
+            name: JobName::new(&name)?,
+        }))
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for NamespacePath {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        Ok(Self(NamespaceName::new(&last(parts, state).await?)?))
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for RunPath {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        Ok(Self(last(parts, state).await?.parse()?))
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for TokenPath {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        Ok(Self(last(parts, state).await?.parse()?))
+    }
+}
+
+/// The one parameter of a path.
+async fn last<S: Send + Sync>(parts: &mut Parts, state: &S) -> Result<String, Problem> {
+    let Path(text) = Path::<String>::from_request_parts(parts, state)
+        .await
+        .map_err(|error| unreadable(&error))?;
+    Ok(text)
+}
+
+fn unreadable(error: &PathRejection) -> Problem {
+    match error {
+        PathRejection::FailedToDeserializePathParams(inner)
+            if matches!(inner.kind(), ErrorKind::InvalidUtf8InPathParam { .. }) =>
+        {
+            Problem::new(Kind::InvalidParameter, "the path is not UTF-8")
+        }
+        other => super::internal(other),
+    }
+}

@@ -1,0 +1,89 @@
+//! A job as callers see it.
+
+use drumtower_core::model::{
+    Actor, JobId, JobName, JobRecord, JobSpec, NamespaceName, Pause, Unfired, UnfiredReason,
+};
+use serde::Serialize;
+
+use super::time::Time;
+
+#[derive(Serialize)]
+pub struct Job<'a> {
+    id: JobId,
+    namespace: &'a NamespaceName,
+    name: &'a JobName,
+    version: u32,
+    revision: u64,
+    paused: Option<Deed<'a>>,
+    created: Time,
+    updated: Time,
+    actor: &'a Actor,
+    next_nominal: Option<Time>,
+    next_due: Option<Time>,
+    fired_through: Time,
+    fires: u64,
+    live_scheduled: u32,
+    last_unfired: Option<UnfiredRange>,
+    spec: &'a JobSpec,
+}
+
+/// Something that someone did at some time.
+#[derive(Serialize)]
+pub struct Deed<'a> {
+    pub at: Time,
+    pub actor: &'a Actor,
+}
+
+#[derive(Serialize)]
+struct UnfiredRange {
+    first: Time,
+    last: Time,
+    count: u64,
+    version: u32,
+    reason: UnfiredReason,
+}
+
+impl<'a> From<&'a JobRecord> for Job<'a> {
+    fn from(record: &'a JobRecord) -> Self {
+        let JobRecord {
+            row,
+            version,
+            schedule,
+            live_scheduled,
+            last_unfired,
+        } = record;
+        Self {
+            id: row.id,
+            namespace: &row.namespace,
+            name: &row.name,
+            version: row.version,
+            revision: row.revision,
+            paused: row.paused.as_ref().map(|Pause { at, actor }| Deed {
+                at: (*at).into(),
+                actor,
+            }),
+            created: row.created.into(),
+            updated: row.updated.into(),
+            actor: &row.actor,
+            next_nominal: schedule.next_nominal.map(Time),
+            next_due: schedule.next_due.map(Time),
+            fired_through: schedule.fired_through.into(),
+            fires: schedule.fires,
+            live_scheduled: *live_scheduled,
+            last_unfired: last_unfired.as_ref().map(UnfiredRange::from),
+            spec: &version.spec,
+        }
+    }
+}
+
+impl From<&Unfired> for UnfiredRange {
+    fn from(range: &Unfired) -> Self {
+        Self {
+            first: range.first.into(),
+            last: range.last.into(),
+            count: range.count,
+            version: range.version,
+            reason: range.reason,
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! Routes of jobs.
+
+use std::sync::LazyLock;
+
+use axum::Extension;
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+use drumtower_core::engine::{Command, JobRef, Refusal, Reply};
+use drumtower_core::model::{JobName, JobRecord, JobSpec, NamespaceName};
+use drumtower_store::JobFilter;
+use serde_json::{Value, json};
+
+use super::body::{self, Bounded};
+use super::gate::{JobPath, NamespacePath};
+use super::job_view::Job;
+use super::precondition::{condition, condition_on_existing, etag};
+use super::problem::{Kind, Problem};
+use super::query::Parameters;
+use super::{Edge, cursor, internal};
+use crate::auth::Principal;
+
+pub async fn put(
+    State(edge): State<Edge>,
+    Extension(principal): Extension<Principal>,
+    JobPath(job): JobPath,
+    uri: Uri,
+    headers: HeaderMap,
+    Bounded(bytes): Bounded<{ body::ORDINARY }>,
+) -> Result<Response, Problem> {
+    Parameters::read(&uri, &[])?;
+    let condition = condition(&headers)?;
+    let spec = manifest(&bytes, &job)?;
+    match edge
+        .handle
+        .command(principal.actor, Command::PutJob { spec, condition })
+        .await??
+    {
+        Reply::Job {
+            record,
+            created: true,
+        } => Ok((StatusCode::CREATED, shown(&record)).into_response()),
+        Reply::Job {
+            record,
+            created: false,
+        } => Ok(shown(&record).into_response()),
+        other => Err(unexpected(&other)),
+    }
+}
+
+/// Reads a manifest for the job that the path names. What the path says may be left out, not contradicted.
+fn manifest(bytes: &[u8], job: &JobRef) -> Result<JobSpec, Problem> {
+    let mut document: Value = body::parse(bytes)?;
+    let Some(keys) = document.as_object_mut() else {
+        return Err(Problem::new(
+            Kind::InvalidField,
+            "the body is not a manifest: send a JSON object with `kind: Job`",
+        ));
+    };
+    for (key, named) in [
+        ("namespace", job.namespace.as_str()),
+        ("name", job.name.as_str()),
+    ] {
+        let given = keys.entry(key).or_insert_with(|| Value::from(named));
+        if given.as_str().is_some_and(|given| given != named) {
+            return Err(Problem::field(
+                key,
+                format!(
+                    "{key}: the manifest says {given}, the path says `{named}`: make them equal"
+                ),
+            ));
+        }
+    }
+    let spec: JobSpec = body::parse_value(document)?;
+    spec.check()?;
+    Ok(spec)
+}
+
+pub async fn show(
+    State(edge): State<Edge>,
+    JobPath(job): JobPath,
+    uri: Uri,
+) -> Result<Response, Problem> {
+    Parameters::read(&uri, &[])?;
+    let wanted = job.clone();
+    let record = edge
+        .read(move |store| store.job_named(&wanted.namespace, &wanted.name))
+        .await?;
+    match record {
+        Some(record) => Ok(shown(&record).into_response()),
+        None => Err(Refusal::NoSuchJob(job).into()),
+    }
+}
+
+pub async fn delete(
+    State(edge): State<Edge>,
+    Extension(principal): Extension<Principal>,
+    JobPath(job): JobPath,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Result<StatusCode, Problem> {
+    Parameters::read(&uri, &[])?;
+    let condition = condition_on_existing(&headers)?;
+    edge.handle
+        .command(principal.actor, Command::DeleteJob { job, condition })
+        .await??;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+pub async fn pause(
+    State(edge): State<Edge>,
+    Extension(principal): Extension<Principal>,
+    JobPath(job): JobPath,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    Parameters::read(&uri, &[])?;
+    let condition = condition_on_existing(&headers)?;
+    changed(&edge, principal, Command::PauseJob { job, condition }).await
+}
+
+pub async fn resume(
+    State(edge): State<Edge>,
+    Extension(principal): Extension<Principal>,
+    JobPath(job): JobPath,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    Parameters::read(&uri, &[])?;
+    let condition = condition_on_existing(&headers)?;
+    changed(&edge, principal, Command::ResumeJob { job, condition }).await
+}
+
+async fn changed(edge: &Edge, principal: Principal, command: Command) -> Result<Response, Problem> {
+    match edge.handle.command(principal.actor, command).await?? {
+        Reply::Job { record, .. } => Ok(shown(&record).into_response()),
+        other => Err(unexpected(&other)),
+    }
+}
+
+pub async fn list(
+    State(edge): State<Edge>,
+    Extension(principal): Extension<Principal>,
+    uri: Uri,
+) -> Result<Json<Value>, Problem> {
+    let parameters = Parameters::read(&uri, &["namespace", "label", "paused", "limit", "cursor"])?;
+    let namespace = principal.narrow(parameters.one("namespace")?)?;
+    page(&edge, namespace, &parameters).await
+}
+
+pub async fn list_namespace(
+    State(edge): State<Edge>,
+    NamespacePath(namespace): NamespacePath,
+    uri: Uri,
+) -> Result<Json<Value>, Problem> {
+    let parameters = Parameters::read(&uri, &["label", "paused", "limit", "cursor"])?;
+    page(&edge, Some(namespace), &parameters).await
+}
+
+async fn page(
+    edge: &Edge,
+    namespace: Option<NamespaceName>,
+    parameters: &Parameters,
+) -> Result<Json<Value>, Problem> {
+    let filter = JobFilter {
+        namespace,
+        labels: labels(parameters)?,
+        paused: parameters.flag("paused")?,
+    };
+    let after = parameters.text("cursor")?.map(place).transpose()?;
+    let limit = parameters.limit()?;
+    let page = edge
+        .read(move |store| store.jobs(&filter, after.as_ref(), limit))
+        .await?;
+    let items: Vec<Job<'_>> = page.jobs.iter().map(Job::from).collect();
+    let next = page
+        .next
+        .map(|(namespace, name)| cursor::encode(&format!("{namespace}/{name}")));
+    Ok(Json(json!({"items": items, "next": next})))
+}
+
+fn labels(parameters: &Parameters) -> Result<Vec<(String, String)>, Problem> {
+    let label = |text: &str| match text.split_once('=') {
+        Some((key, value)) => Ok((key.to_owned(), value.to_owned())),
+        None => Err(Problem::parameter(
+            "label",
+            format!("label: `{text}` is not of the form key=value"),
+        )),
+    };
+    parameters.all("label").map(label).collect()
+}
+
+/// The place in the order of jobs that a cursor stands for. It chooses no namespace: the filter does.
+fn place(text: &str) -> Result<(NamespaceName, JobName), Problem> {
+    let place = cursor::decode(text)?;
+    let (namespace, name) = place.split_once('/').unwrap_or_default();
+    Ok((NamespaceName::new(namespace)?, JobName::new(name)?))
+}
+
+static SCHEMA: LazyLock<String> =
+    LazyLock::new(|| schemars::schema_for!(JobSpec).as_value().to_string());
+
+/// The JSON schema of the manifest.
+pub async fn schema(uri: Uri) -> Result<impl IntoResponse, Problem> {
+    Parameters::read(&uri, &[])?;
+    let kind = HeaderValue::from_static("application/schema+json");
+    Ok(([(header::CONTENT_TYPE, kind)], SCHEMA.as_str()))
+}
+
+fn shown(record: &JobRecord) -> impl IntoResponse + use<> {
+    (
+        [(header::ETAG, etag(record.row.revision))],
+        Json(json!(Job::from(record))),
+    )
+}
+
+fn unexpected(reply: &Reply) -> Problem {
+    internal(&format!("the engine answered with {reply:?}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job() -> JobRef {
+        JobRef {
+            namespace: NamespaceName::new("team").unwrap(),
+            name: JobName::new("report").unwrap(),
+        }
+    }
+
+    fn read(text: &str) -> Result<JobSpec, Problem> {
+        manifest(text.as_bytes(), &job())
+    }
+
+    #[test]
+    fn the_path_completes_the_manifest() {
+        let spec = read(r#"{"kind":"Job","task":{"exec":{"argv":["true"]}}}"#).unwrap();
+        assert_eq!(
+            (spec.namespace.as_str(), spec.name.as_str()),
+            ("team", "report")
+        );
+        let spec = read(r#"{"kind":"Job","name":"report","namespace":"team","task":{"exec":{"argv":["true"]}}}"#).unwrap();
+        assert_eq!(spec.name.as_str(), "report");
+    }
+
+    #[test]
+    fn what_contradicts_the_path_or_the_rules_is_named() {
+        let field = |text: &str| read(text).expect_err(text).field.unwrap_or_default();
+        assert_eq!(
+            field(r#"{"kind":"Job","name":"other","task":{"exec":{"argv":["true"]}}}"#),
+            "name"
+        );
+        assert_eq!(
+            field(r#"{"kind":"Job","namespace":"default","task":{"exec":{"argv":["true"]}}}"#),
+            "namespace"
+        );
+        assert_eq!(
+            field(r#"{"kind":"Job","task":{"exec":{"argv":[]}}}"#),
+            "task.exec.argv"
+        );
+        assert_eq!(
+            field(r#"{"kind":"Job","task":{"exec":{"argv":"true"}}}"#),
+            "task.exec.argv"
+        );
+        assert_eq!(
+            field(r#"{"kind":"Job","task":{"exec":{"argv":["true"]}},"wieght":1}"#),
+            "wieght"
+        );
+        assert_eq!(
+            field(r#"{"kind":"Job","name":7,"task":{"exec":{"argv":["true"]}}}"#),
+            "name"
+        );
+        assert!(read("[]").is_err());
+    }
+}

@@ -1,0 +1,113 @@
+//! The route of a run's output: what the caller wishes, and whether there is anything left to tell.
+
+use std::convert::Infallible;
+
+use axum::Extension;
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, Uri, header};
+use axum::response::{IntoResponse, Response};
+use drumtower_core::model::{Attempt, Run};
+use tokio::sync::mpsc;
+use tokio_stream::StreamExt;
+use tokio_stream::wrappers::ReceiverStream;
+
+use super::gate::RunPath;
+use super::log_text::Form;
+use super::problem::{Kind, Problem};
+use super::query::Parameters;
+use super::tell::{self, Teller};
+use super::{Edge, internal, runs};
+use crate::auth::Principal;
+use crate::logs::{Chain, Place, Source, Stream};
+
+/// What the caller wants to see.
+#[derive(Clone, Copy)]
+pub struct Wish {
+    pub follow: bool,
+    attempt: Option<u32>,
+    pub stream: Option<Stream>,
+    pub form: Form,
+}
+
+impl Wish {
+    fn read(uri: &Uri, headers: &HeaderMap) -> Result<Self, Problem> {
+        let parameters = Parameters::read(uri, &["follow", "attempt", "stream"])?;
+        let stream = match parameters.text("stream")? {
+            None => None,
+            Some("stdout") => Some(Stream::Stdout),
+            Some("stderr") => Some(Stream::Stderr),
+            Some(text) => {
+                return Err(Problem::parameter(
+                    "stream",
+                    format!("stream: `{text}` is neither `stdout` nor `stderr`"),
+                ));
+            }
+        };
+        let follow = parameters.flag("follow")?.unwrap_or(false);
+        Ok(Self {
+            follow,
+            attempt: parameters.one("attempt")?,
+            stream,
+            form: Form::wanted(headers),
+        })
+    }
+
+    pub fn wants(&self, attempt: &Attempt) -> bool {
+        self.attempt.is_none_or(|number| number == attempt.number)
+    }
+}
+
+pub async fn read(
+    State(edge): State<Edge>,
+    Extension(principal): Extension<Principal>,
+    RunPath(id): RunPath,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let wish = Wish::read(&uri, &headers)?;
+    let run = runs::find(&edge, &principal, id).await?;
+    if run.state.is_terminal() && all_expired(&edge, &run, wish).await? {
+        return Err(Problem::new(
+            Kind::LogExpired,
+            format!("the log of {id} has expired: logs are kept for 30 days"),
+        ));
+    }
+    let (out, pieces) = mpsc::channel(4);
+    tokio::spawn(Teller::new(edge, id, wish, out).tell());
+    let body = Body::from_stream(ReceiverStream::new(pieces).map(Ok::<Bytes, Infallible>));
+    let kind = HeaderValue::from_static(wish.form.content_type());
+    Ok(([(header::CONTENT_TYPE, kind)], body).into_response())
+}
+
+/// Whether there was output and none of it is left.
+async fn all_expired(edge: &Edge, run: &Run, wish: Wish) -> Result<bool, Problem> {
+    let places: Vec<(Chain, Place)> = run
+        .attempts
+        .iter()
+        .filter(|attempt| wish.wants(attempt))
+        .filter_map(|attempt| {
+            let source = Source {
+                run: run.id,
+                attempt: attempt.number,
+            };
+            Some((
+                edge.logs.chain(source),
+                tell::end_of(edge, source, attempt)?.0,
+            ))
+        })
+        .collect();
+    if places.is_empty() {
+        return Ok(false);
+    }
+    let check = move || {
+        places
+            .into_iter()
+            .map(|(mut chain, place)| chain.holds(place))
+            .collect::<Result<Vec<bool>, _>>()
+    };
+    let held = tokio::task::spawn_blocking(check)
+        .await
+        .map_err(|error| internal(&error))?;
+    Ok(!held.map_err(|error| internal(&error))?.contains(&true))
+}

@@ -1,0 +1,162 @@
+//! The REST API: a thin edge between HTTP and the driver.
+//!
+//! A request is admitted by the policy table, its parts are parsed strictly, a command goes to the driver or a read to the
+//! store, and the answer is shaped as JSON. Nothing is decided here. The router is built from the policy table: each row
+//! names its handler in [`handler_of`], and the compiler misses no row.
+
+mod batch;
+mod body;
+mod cursor;
+mod gate;
+mod health;
+mod job_view;
+mod jobs;
+mod log_text;
+mod logs;
+mod precondition;
+mod problem;
+mod query;
+mod run_view;
+mod runs;
+mod tell;
+mod time;
+mod tokens;
+mod trigger;
+mod workers;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::http::{Method, Uri};
+use axum::routing::{MethodFilter, MethodRouter, on};
+use drumtower_store::Read;
+use tokio::sync::watch;
+
+use crate::auth::{Authority, Call, DOORS, Door, Operation, Verb};
+use crate::driver::Handle;
+use crate::logs::Logs;
+
+use problem::{Kind, Problem};
+
+/// What every handler works with.
+#[derive(Clone)]
+pub struct Edge {
+    pub handle: Handle,
+    pub reader: Arc<dyn Read>,
+    pub authority: Authority,
+    pub logs: Logs,
+    /// How this server is called.
+    pub server: Arc<str>,
+    /// The data directory, for the file of the bootstrap token.
+    pub data: Arc<PathBuf>,
+    /// Becomes true when the server ends: whoever waits for something gives up then.
+    pub stopping: watch::Receiver<bool>,
+}
+
+impl Edge {
+    /// Runs a read of the store away from the runtime's threads.
+    async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&dyn Read) -> Result<T, drumtower_store::Error> + Send + 'static,
+    ) -> Result<T, Problem> {
+        let reader = Arc::clone(&self.reader);
+        match tokio::task::spawn_blocking(move || read(&*reader)).await {
+            Ok(result) => result.map_err(Problem::from),
+            Err(error) => Err(internal(&error)),
+        }
+    }
+
+    /// Returns when the server ends.
+    async fn stopped(&self) {
+        let mut stopping = self.stopping.clone();
+        let _ = stopping.wait_for(|stopping| *stopping).await;
+    }
+}
+
+fn internal(error: &dyn std::fmt::Display) -> Problem {
+    tracing::error!(%error, "a request could not be answered");
+    Problem::new(
+        Kind::Internal,
+        "the server could not answer; its own log says why",
+    )
+}
+
+/// Every REST route of the policy table.
+pub fn router(edge: Edge) -> Router {
+    let mut router = Router::new();
+    for Door {
+        operation, call, ..
+    } in DOORS
+    {
+        if let Call::Rest(verb, path) = call
+            && let Some(handler) = handler_of(*operation, filter(*verb))
+        {
+            router = router.route(path, gate::guard(*operation, handler, &edge));
+        }
+    }
+    router
+        .fallback(no_such_route)
+        .method_not_allowed_fallback(method_not_allowed)
+        .with_state(edge)
+}
+
+fn filter(verb: Verb) -> MethodFilter {
+    match verb {
+        Verb::Get => MethodFilter::GET,
+        Verb::Put => MethodFilter::PUT,
+        Verb::Post => MethodFilter::POST,
+        Verb::Delete => MethodFilter::DELETE,
+    }
+}
+
+/// The handler of an operation; `None` for what is not REST.
+fn handler_of(operation: Operation, verb: MethodFilter) -> Option<MethodRouter<Edge>> {
+    Some(match operation {
+        Operation::PutJob => on(verb, jobs::put),
+        Operation::ShowJob => on(verb, jobs::show),
+        Operation::DeleteJob => on(verb, jobs::delete),
+        Operation::PauseJob => on(verb, jobs::pause),
+        Operation::ResumeJob => on(verb, jobs::resume),
+        Operation::ListNamespaceJobs => on(verb, jobs::list_namespace),
+        Operation::ListJobs => on(verb, jobs::list),
+        Operation::TriggerRun => on(verb, trigger::trigger),
+        Operation::TriggerBatch => on(verb, batch::trigger),
+        Operation::ListRuns => on(verb, runs::list),
+        Operation::ShowRun => on(verb, runs::show),
+        Operation::WaitRun => on(verb, runs::wait),
+        Operation::CancelRun => on(verb, runs::cancel),
+        Operation::ReadLogs => on(verb, logs::read),
+        Operation::ListWorkers => on(verb, workers::list),
+        Operation::CreateToken => on(verb, tokens::create),
+        Operation::ListTokens => on(verb, tokens::list),
+        Operation::RevokeToken => on(verb, tokens::revoke),
+        Operation::ShowJobSchema => on(verb, jobs::schema),
+        Operation::Health => on(verb, health::health),
+        Operation::Readiness => on(verb, health::readiness),
+        Operation::WorkerSession => return None,
+    })
+}
+
+async fn no_such_route(uri: Uri) -> Problem {
+    let path: String = uri.path().chars().take(200).collect();
+    Problem::new(Kind::NoSuchRoute, format!("there is nothing at `{path}`"))
+}
+
+async fn method_not_allowed(method: Method, uri: Uri) -> Problem {
+    let path: String = uri.path().chars().take(200).collect();
+    Problem::new(
+        Kind::MethodNotAllowed,
+        format!("`{path}` does not take {method}: see the header `Allow`"),
+    )
+}
+
+/// The known name closest to `given`, if any is close.
+fn nearest<'a>(given: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let distance = |name: &str| strsim::damerau_levenshtein(given, name);
+    known
+        .map(|name| (distance(name), name))
+        .filter(|(far, name)| *far <= 1 + name.len() / 4)
+        .min()
+        .map(|(_, name)| name)
+}

@@ -1,0 +1,285 @@
+//! Refusals as callers see them: RFC 9457 problems with stable codes. Every error of the edge becomes one here.
+
+use std::borrow::Cow;
+
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use drumtower_core::engine::Refusal;
+use drumtower_core::model::{IdError, NameError, SpecError};
+use serde::Serialize;
+
+use crate::auth::Denied;
+use crate::driver::Unavailable;
+
+/// What went wrong, in the words of the contract. The code is for programs, the detail for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    pub kind: Kind,
+    pub detail: Cow<'static, str>,
+    /// The key that offends, as a user would write its path.
+    pub field: Option<String>,
+    pub retry_after_s: Option<u64>,
+}
+
+/// The closed set of codes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    MalformedJson,
+    UnknownField,
+    UnknownParameter,
+    InvalidParameter,
+    InvalidHeader,
+    Unauthenticated,
+    ForbiddenRole,
+    ForbiddenNamespace,
+    NoSuchRoute,
+    NoSuchJob,
+    NoSuchRun,
+    NoSuchToken,
+    MethodNotAllowed,
+    IdempotencyKeyReused,
+    TokenNameTaken,
+    LogExpired,
+    Stale,
+    AlreadyThere,
+    TooLarge,
+    UnsupportedMediaType,
+    InvalidField,
+    Overloaded,
+    NotReady,
+    Stopping,
+    OutcomeUnknown,
+    StoreFailed,
+    Internal,
+}
+
+impl Kind {
+    /// Status, code and title.
+    fn parts(self) -> (StatusCode, &'static str, &'static str) {
+        use StatusCode as S;
+        match self {
+            Self::MalformedJson => (S::BAD_REQUEST, "malformed_json", "The body is not JSON"),
+            Self::UnknownField => (S::BAD_REQUEST, "unknown_field", "Unknown key in the body"),
+            Self::UnknownParameter => (
+                S::BAD_REQUEST,
+                "unknown_parameter",
+                "Unknown query parameter",
+            ),
+            Self::InvalidParameter => (S::BAD_REQUEST, "invalid_parameter", "Invalid parameter"),
+            Self::InvalidHeader => (S::BAD_REQUEST, "invalid_header", "Invalid header"),
+            Self::Unauthenticated => (S::UNAUTHORIZED, "unauthenticated", "A token is needed"),
+            Self::ForbiddenRole => (
+                S::FORBIDDEN,
+                "forbidden_role",
+                "The token's role does not allow this",
+            ),
+            Self::ForbiddenNamespace => (
+                S::FORBIDDEN,
+                "forbidden_namespace",
+                "The token is bound to another namespace",
+            ),
+            Self::NoSuchRoute => (S::NOT_FOUND, "no_such_route", "No such route"),
+            Self::NoSuchJob => (S::NOT_FOUND, "no_such_job", "No such job"),
+            Self::NoSuchRun => (S::NOT_FOUND, "no_such_run", "No such run"),
+            Self::NoSuchToken => (S::NOT_FOUND, "no_such_token", "No such token"),
+            Self::MethodNotAllowed => (
+                S::METHOD_NOT_ALLOWED,
+                "method_not_allowed",
+                "Method not allowed",
+            ),
+            Self::IdempotencyKeyReused => (
+                S::CONFLICT,
+                "idempotency_key_reused",
+                "The key was used for another request",
+            ),
+            Self::TokenNameTaken => (S::CONFLICT, "token_name_taken", "The name is taken"),
+            Self::LogExpired => (S::GONE, "log_expired", "The log has expired"),
+            Self::Stale => (S::PRECONDITION_FAILED, "stale", "The job has changed"),
+            Self::AlreadyThere => (S::PRECONDITION_FAILED, "already_there", "The job exists"),
+            Self::TooLarge => (S::PAYLOAD_TOO_LARGE, "too_large", "The body is too large"),
+            Self::UnsupportedMediaType => (
+                S::UNSUPPORTED_MEDIA_TYPE,
+                "unsupported_media_type",
+                "Not JSON",
+            ),
+            Self::InvalidField => (
+                S::UNPROCESSABLE_ENTITY,
+                "invalid_field",
+                "A value is not allowed",
+            ),
+            Self::Overloaded => (
+                S::TOO_MANY_REQUESTS,
+                "overloaded",
+                "The server has too much to do",
+            ),
+            Self::NotReady => (
+                S::SERVICE_UNAVAILABLE,
+                "not_ready",
+                "The server is not ready",
+            ),
+            Self::Stopping => (S::SERVICE_UNAVAILABLE, "stopping", "The server is stopping"),
+            Self::OutcomeUnknown => (
+                S::SERVICE_UNAVAILABLE,
+                "outcome_unknown",
+                "The outcome is unknown",
+            ),
+            Self::StoreFailed => (
+                S::SERVICE_UNAVAILABLE,
+                "store_failed",
+                "The store did not answer",
+            ),
+            Self::Internal => (S::INTERNAL_SERVER_ERROR, "internal", "Internal error"),
+        }
+    }
+
+    pub fn status(self) -> StatusCode {
+        self.parts().0
+    }
+}
+
+impl Problem {
+    pub fn new(kind: Kind, detail: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            kind,
+            detail: detail.into(),
+            field: None,
+            retry_after_s: None,
+        }
+    }
+
+    pub fn field(field: impl Into<String>, detail: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            field: Some(field.into()),
+            ..Self::new(Kind::InvalidField, detail)
+        }
+    }
+
+    pub fn parameter(name: &str, detail: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            field: Some(name.to_owned()),
+            ..Self::new(Kind::InvalidParameter, detail)
+        }
+    }
+
+    pub fn body(&self) -> Body<'_> {
+        let (status, code, title) = self.kind.parts();
+        let field = self.field.as_deref();
+        Body {
+            kind: "about:blank",
+            title,
+            status: status.as_u16(),
+            code,
+            detail: &self.detail,
+            field,
+        }
+    }
+}
+
+/// A problem's JSON, also within the answer of a batch.
+#[derive(Serialize)]
+pub struct Body<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    title: &'static str,
+    status: u16,
+    code: &'static str,
+    detail: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    field: Option<&'a str>,
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let body = serde_json::to_vec(&self.body()).unwrap_or_default();
+        let mut response = (self.kind.status(), body).into_response();
+        let headers = response.headers_mut();
+        headers.insert(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("application/problem+json"),
+        );
+        let mut add = |name: HeaderName, value: String| {
+            if let Ok(value) = HeaderValue::from_str(&value) {
+                headers.insert(name, value);
+            }
+        };
+        if let Some(seconds) = self.retry_after_s {
+            add(header::RETRY_AFTER, seconds.to_string());
+        }
+        if self.kind == Kind::Unauthenticated {
+            add(header::WWW_AUTHENTICATE, "Bearer".to_owned());
+        }
+        response
+    }
+}
+
+impl From<Denied> for Problem {
+    fn from(denied: Denied) -> Self {
+        let kind = match denied {
+            Denied::NoToken | Denied::UnknownToken => Kind::Unauthenticated,
+            Denied::Role { .. } => Kind::ForbiddenRole,
+            Denied::Namespace { .. } => Kind::ForbiddenNamespace,
+        };
+        Self::new(kind, denied.to_string())
+    }
+}
+
+impl From<Refusal> for Problem {
+    fn from(refusal: Refusal) -> Self {
+        let kind = match &refusal {
+            Refusal::NoSuchJob(_) => Kind::NoSuchJob,
+            Refusal::NoSuchRun(_) => Kind::NoSuchRun,
+            Refusal::NoSuchToken(_) => Kind::NoSuchToken,
+            Refusal::Invalid(error) => return error.clone().into(),
+            Refusal::Stale { .. } => Kind::Stale,
+            Refusal::AlreadyThere(_) => Kind::AlreadyThere,
+            Refusal::KeyReused(_) => Kind::IdempotencyKeyReused,
+            Refusal::TokenNameTaken(_) => Kind::TokenNameTaken,
+        };
+        Self::new(kind, refusal.to_string())
+    }
+}
+
+impl From<SpecError> for Problem {
+    fn from(error: SpecError) -> Self {
+        let detail = error.to_string();
+        Self::field(error.field, detail)
+    }
+}
+
+impl From<Unavailable> for Problem {
+    fn from(unavailable: Unavailable) -> Self {
+        let detail = unavailable.to_string();
+        let (kind, retry_after_s) = match unavailable {
+            Unavailable::Overloaded { retry_after_s } => (Kind::Overloaded, Some(retry_after_s)),
+            Unavailable::OutcomeUnknown => (Kind::OutcomeUnknown, None),
+            Unavailable::NotReady(_) => (Kind::NotReady, Some(1)),
+            Unavailable::Stopping => (Kind::Stopping, Some(1)),
+        };
+        Self {
+            retry_after_s,
+            ..Self::new(kind, detail)
+        }
+    }
+}
+
+impl From<drumtower_store::Error> for Problem {
+    fn from(error: drumtower_store::Error) -> Self {
+        tracing::error!(%error, "a read failed");
+        Self::new(
+            Kind::StoreFailed,
+            format!("the store could not be read: {error}"),
+        )
+    }
+}
+
+impl From<NameError> for Problem {
+    fn from(error: NameError) -> Self {
+        Self::new(Kind::InvalidParameter, error.to_string())
+    }
+}
+
+impl From<IdError> for Problem {
+    fn from(error: IdError) -> Self {
+        Self::new(Kind::InvalidParameter, error.to_string())
+    }
+}

@@ -1,0 +1,217 @@
+//! Routes of runs.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::Uri;
+use axum::{Extension, Json};
+use drumtower_core::engine::{Command, Refusal, Reply};
+use drumtower_core::model::{JobId, JobName, Run, RunId, RunState};
+use drumtower_core::schedule::parse_duration;
+use drumtower_store::{Read, RunFilter};
+use serde_json::{Value, json};
+
+use super::gate::RunPath;
+use super::problem::Problem;
+use super::query::Parameters;
+use super::run_view::{Named, RunSummary, RunView};
+use super::{Edge, cursor, internal};
+use crate::auth::Principal;
+
+const DEFAULT_WAIT: Duration = Duration::from_secs(30);
+const LONGEST_WAIT: Duration = Duration::from_secs(300);
+
+pub async fn show(
+    State(edge): State<Edge>,
+    Extension(principal): Extension<Principal>,
+    RunPath(id): RunPath,
+    uri: Uri,
+) -> Result<Json<Value>, Problem> {
+    Parameters::read(&uri, &[])?;
+    let run = find(&edge, &principal, id).await?;
+    shown(&edge, run).await
+}
+
+/// The run, if it exists for this caller.
+pub async fn find(edge: &Edge, principal: &Principal, id: RunId) -> Result<Run, Problem> {
+    let run = edge.read(move |store| store.run(id)).await?;
+    run.filter(|run| principal.sees(&run.namespace))
+        .ok_or_else(|| Refusal::NoSuchRun(id).into())
+}
+
+async fn shown(edge: &Edge, run: Run) -> Result<Json<Value>, Problem> {
+    let named = edge.read(move |store| named(store, run)).await?;
+    Ok(Json(json!(RunView::from(&named))))
+}
+
+fn named(store: &dyn Read, run: Run) -> Result<Named, drumtower_store::Error> {
+    let job = store.job(run.job)?.map(|record| record.row.name);
+    let params = match &run.params {
+        Some(own) => Some(own.clone()),
+        None => store
+            .job_version(run.job, run.job_version)?
+            .and_then(|version| version.spec.params),
+    };
+    Ok(Named { run, job, params })
+}
+
+pub async fn wait(
+    State(edge): State<Edge>,
+    Extension(principal): Extension<Principal>,
+    RunPath(id): RunPath,
+    uri: Uri,
+) -> Result<Json<Value>, Problem> {
+    let parameters = Parameters::read(&uri, &["timeout"])?;
+    let deadline = tokio::time::Instant::now() + timeout(&parameters)?;
+    let mut changes = edge.handle.watch_run(id);
+    loop {
+        let run = find(&edge, &principal, id).await?;
+        if run.state.is_terminal() {
+            return shown(&edge, run).await;
+        }
+        tokio::select! {
+            () = changes.changed() => {}
+            () = tokio::time::sleep_until(deadline) => return shown(&edge, run).await,
+            () = edge.stopped() => return shown(&edge, run).await,
+        }
+    }
+}
+
+fn timeout(parameters: &Parameters) -> Result<Duration, Problem> {
+    let Some(text) = parameters.text("timeout")? else {
+        return Ok(DEFAULT_WAIT);
+    };
+    let ms = parse_duration(text)
+        .map_err(|error| Problem::parameter("timeout", format!("timeout: {error}")))?;
+    let given = Duration::from_millis(ms);
+    if given > LONGEST_WAIT {
+        return Err(Problem::parameter(
+            "timeout",
+            format!("timeout: `{text}` is longer than 5m: ask again after it"),
+        ));
+    }
+    Ok(given)
+}
+
+pub async fn cancel(
+    State(edge): State<Edge>,
+    Extension(principal): Extension<Principal>,
+    RunPath(run): RunPath,
+    uri: Uri,
+) -> Result<Json<Value>, Problem> {
+    Parameters::read(&uri, &[])?;
+    let command = Command::CancelRun {
+        run,
+        scope: principal.namespace,
+    };
+    match edge.handle.command(principal.actor, command).await?? {
+        Reply::Run(run) => shown(&edge, *run).await,
+        other => Err(internal(&format!(
+            "the engine answered a cancellation with {other:?}"
+        ))),
+    }
+}
+
+pub async fn list(
+    State(edge): State<Edge>,
+    Extension(principal): Extension<Principal>,
+    uri: Uri,
+) -> Result<Json<Value>, Problem> {
+    let parameters = Parameters::read(
+        &uri,
+        &["namespace", "job", "job_id", "state", "limit", "cursor"],
+    )?;
+    let (filter, before, limit) = (
+        filter(&edge, &principal, &parameters).await?,
+        before(&parameters)?,
+        parameters.limit()?,
+    );
+    let (page, names) = edge
+        .read(move |store| {
+            let page = store.runs(&filter, before, limit)?;
+            let names = names(store, &page.runs)?;
+            Ok((page, names))
+        })
+        .await?;
+    let name = |run: &Run| names.get(&run.job).and_then(Option::as_ref);
+    let items: Vec<RunSummary<'_>> = page
+        .runs
+        .iter()
+        .map(|run| RunSummary::new(run, name(run)))
+        .collect();
+    let next = page.next.map(|id| cursor::encode(&id.to_string()));
+    Ok(Json(json!({"items": items, "next": next})))
+}
+
+fn before(parameters: &Parameters) -> Result<Option<RunId>, Problem> {
+    let Some(text) = parameters.text("cursor")? else {
+        return Ok(None);
+    };
+    Ok(Some(cursor::decode(text)?.parse()?))
+}
+
+async fn filter(
+    edge: &Edge,
+    principal: &Principal,
+    parameters: &Parameters,
+) -> Result<RunFilter, Problem> {
+    let states = parameters
+        .all("state")
+        .map(state)
+        .collect::<Result<Vec<RunState>, Problem>>()?;
+    let mut namespace = principal.narrow(parameters.one("namespace")?)?;
+    let mut job: Option<JobId> = parameters.one("job_id")?;
+    if let Some(name) = parameters.one::<JobName>("job")? {
+        if job.is_some() {
+            return Err(Problem::parameter(
+                "job",
+                "job and job_id exclude each other: give one of them",
+            ));
+        }
+        let home = namespace.unwrap_or_else(|| principal.home());
+        let wanted = drumtower_core::engine::JobRef {
+            namespace: home.clone(),
+            name,
+        };
+        namespace = Some(home);
+        let key = wanted.clone();
+        let record = edge
+            .read(move |store| store.job_named(&key.namespace, &key.name))
+            .await?;
+        job = Some(record.ok_or(Refusal::NoSuchJob(wanted))?.row.id);
+    }
+    Ok(RunFilter {
+        namespace,
+        job,
+        states,
+    })
+}
+
+fn state(text: &str) -> Result<RunState, Problem> {
+    let known = RunState::ALL
+        .into_iter()
+        .find(|state| state.as_str().eq_ignore_ascii_case(text));
+    known.ok_or_else(|| {
+        let names = RunState::ALL.map(RunState::as_str);
+        Problem::parameter(
+            "state",
+            format!("state: `{text}` is not one of {}", names.join(", ")),
+        )
+    })
+}
+
+/// The names of the jobs on a page, each read once.
+fn names(
+    store: &dyn Read,
+    runs: &[Run],
+) -> Result<BTreeMap<JobId, Option<JobName>>, drumtower_store::Error> {
+    let mut names = BTreeMap::new();
+    for run in runs {
+        if let Entry::Vacant(entry) = names.entry(run.job) {
+            entry.insert(store.job(run.job)?.map(|record| record.row.name));
+        }
+    }
+    Ok(names)
+}

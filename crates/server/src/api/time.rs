@@ -1,0 +1,55 @@
+//! Times as callers see them: RFC 3339 in UTC with milliseconds.
+
+use std::fmt;
+
+use drumtower_core::model::WallMs;
+use jiff::Timestamp;
+use serde::{Serialize, Serializer};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Time(pub WallMs);
+
+impl From<WallMs> for Time {
+    fn from(wall: WallMs) -> Self {
+        Self(wall)
+    }
+}
+
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // A worker's clock may claim anything; what no calendar holds is shown as the nearest that one does.
+        let nearest = if self.0.0 < 0 {
+            Timestamp::MIN
+        } else {
+            Timestamp::MAX
+        };
+        let timestamp = Timestamp::from_millisecond(self.0.0).unwrap_or(nearest);
+        write!(f, "{timestamp:.3}")
+    }
+}
+
+impl Serialize for Time {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_milliseconds_and_a_z() {
+        assert_eq!(
+            Time(WallMs(1_735_689_600_000)).to_string(),
+            "2025-01-01T00:00:00.000Z"
+        );
+        assert_eq!(
+            Time(WallMs(1_735_689_600_007)).to_string(),
+            "2025-01-01T00:00:00.007Z"
+        );
+        for extreme in [i64::MIN, i64::MAX] {
+            assert!(Time(WallMs(extreme)).to_string().ends_with('Z'));
+        }
+    }
+}

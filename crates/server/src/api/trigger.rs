@@ -1,0 +1,126 @@
+//! One run of one job, made by a call.
+
+use std::borrow::Cow;
+
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::{Extension, Json};
+use drumtower_core::engine::{Command, Reply, Trigger, Triggered};
+use drumtower_core::model::{JsonText, Limits, RunId};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::body::{self, Bounded};
+use super::gate::JobPath;
+use super::problem::{Kind, Problem};
+use super::query::Parameters;
+use super::{Edge, internal};
+use crate::auth::Principal;
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Request<'a> {
+    #[serde(borrow, default)]
+    params: Option<&'a RawValue>,
+}
+
+#[derive(Clone, Copy, Serialize)]
+pub struct Answer {
+    id: RunId,
+    repeated: bool,
+}
+
+impl From<Triggered> for Answer {
+    fn from(Triggered { run, repeated }: Triggered) -> Self {
+        Self { id: run, repeated }
+    }
+}
+
+pub async fn trigger(
+    State(edge): State<Edge>,
+    Extension(principal): Extension<Principal>,
+    JobPath(job): JobPath,
+    uri: Uri,
+    headers: HeaderMap,
+    Bounded(bytes): Bounded<{ body::ORDINARY }>,
+) -> Result<(StatusCode, Json<Answer>), Problem> {
+    Parameters::read(&uri, &[])?;
+    let idempotency_key = key_of(&headers)?;
+    let request: Request<'_> = if bytes.is_empty() {
+        Request::default()
+    } else {
+        body::parse(&bytes)?
+    };
+    let trigger = Trigger {
+        job,
+        params: params(request.params)?,
+        idempotency_key,
+    };
+    let command = Command::TriggerRuns {
+        triggers: vec![trigger],
+    };
+    match edge.handle.command(principal.actor, command).await?? {
+        Reply::Triggered(mut outcomes) => match outcomes.pop() {
+            Some(Ok(triggered)) => {
+                let status = if triggered.repeated {
+                    StatusCode::OK
+                } else {
+                    StatusCode::CREATED
+                };
+                Ok((status, Json(triggered.into())))
+            }
+            Some(Err(refusal)) => Err(refusal.into()),
+            None => Err(internal(&"the engine answered a trigger with nothing")),
+        },
+        other => Err(internal(&format!(
+            "the engine answered a trigger with {other:?}"
+        ))),
+    }
+}
+
+fn key_of(headers: &HeaderMap) -> Result<Option<String>, Problem> {
+    let Some(value) = headers.get("idempotency-key") else {
+        return Ok(None);
+    };
+    let text = value
+        .to_str()
+        .map_err(|_| Problem::new(Kind::InvalidHeader, "Idempotency-Key: not printable text"))?;
+    checked_key(Cow::Borrowed(text))
+        .map(Some)
+        .map_err(|problem| Problem {
+            kind: Kind::InvalidHeader,
+            field: None,
+            ..problem
+        })
+}
+
+/// A key within its bounds.
+pub fn checked_key(key: Cow<'_, str>) -> Result<String, Problem> {
+    if key.is_empty()
+        || key.chars().count() > Limits::IDEMPOTENCY_KEY_CHARS
+        || key.chars().any(char::is_control)
+    {
+        let detail = format!(
+            "idempotency_key: must be 1 to {} printable characters",
+            Limits::IDEMPOTENCY_KEY_CHARS
+        );
+        return Err(Problem::field("idempotency_key", detail));
+    }
+    Ok(key.into_owned())
+}
+
+/// Parameters within their bound, as the text they came in.
+pub fn params(given: Option<&RawValue>) -> Result<Option<JsonText>, Problem> {
+    let Some(raw) = given else { return Ok(None) };
+    if raw.get().len() > Limits::PARAMS_BYTES {
+        let detail = format!(
+            "params: may have {} bytes, has {}",
+            Limits::PARAMS_BYTES,
+            raw.get().len()
+        );
+        return Err(Problem::field("params", detail));
+    }
+    JsonText::parse("params", raw.get())
+        .map(Some)
+        .map_err(|error| Problem::field("params", error.to_string()))
+}

@@ -1,0 +1,271 @@
+//! From the protocol's words to the engine's, with nothing believed.
+//!
+//! What breaks the protocol ends the stream ([`Violation`]). What only exceeds a bound is cut or turned into a failure of
+//! its attempt, with words: a worker that sends it would send it again after every reconnection.
+
+use drumtower_core::engine::{AttemptRef, Finished, Heartbeat, Load, WorkerEvent};
+use drumtower_core::model::{AttemptOutcome, Fence, JsonText, Limits, RunId, WallMs};
+use drumtower_proto::worker::v1 as wire;
+
+/// The worker does not keep to the protocol.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the worker broke the protocol: {0}: upgrade it")]
+pub struct Violation(pub &'static str);
+
+/// What a message is to the server.
+#[derive(Clone, Debug)]
+pub enum Incoming {
+    Hello(wire::Hello),
+    Event(WorkerEvent),
+    Finished(Finished, LogEnd),
+    Log(LogPiece),
+    /// A message of a protocol that is not ours: skipped.
+    Unknown,
+}
+
+/// What a worker says of its log when an attempt ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogEnd {
+    pub truncated: bool,
+}
+
+/// A chunk of output that was not checked against the run yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogPiece {
+    pub attempt: AttemptRef,
+    pub seq: u64,
+    pub stream: u32,
+    pub wall: WallMs,
+    pub data: Vec<u8>,
+}
+
+pub fn read(message: wire::WorkerMessage) -> Result<Incoming, Violation> {
+    use wire::worker_message::Body;
+    let Some(body) = message.body else {
+        return Ok(Incoming::Unknown);
+    };
+    Ok(match body {
+        Body::Hello(hello) => Incoming::Hello(hello),
+        Body::Heartbeat(beat) => Incoming::Event(WorkerEvent::Heartbeat(heartbeat(beat))),
+        Body::Grant(grant) => Incoming::Event(WorkerEvent::Granted { total: grant.total }),
+        Body::Recall(recall) => Incoming::Event(WorkerEvent::Recalled { id: recall.id }),
+        Body::Started(started) => Incoming::Event(WorkerEvent::Started {
+            attempt: attempt(started.attempt, "`started` names no attempt")?,
+            at: WallMs(started.wall_ms),
+        }),
+        Body::Finished(end) => {
+            let log = LogEnd {
+                truncated: end.log_truncated,
+            };
+            Incoming::Finished(finished(end)?, log)
+        }
+        Body::Refused(refused) => Incoming::Event(WorkerEvent::Refused {
+            attempt: attempt(refused.attempt, "`refused` names no attempt")?,
+            reason: bounded(refused.reason),
+        }),
+        Body::Log(chunk) => Incoming::Log(LogPiece {
+            attempt: attempt(chunk.attempt, "`log` names no attempt")?,
+            seq: chunk.seq,
+            stream: chunk.stream,
+            wall: WallMs(chunk.wall_ms),
+            data: chunk.data,
+        }),
+        Body::Goodbye(wire::Goodbye {}) => Incoming::Event(WorkerEvent::Goodbye),
+    })
+}
+
+fn attempt(
+    given: Option<wire::AttemptRef>,
+    missing: &'static str,
+) -> Result<AttemptRef, Violation> {
+    given.map(attempt_ref).ok_or(Violation(missing))
+}
+
+fn attempt_ref(given: wire::AttemptRef) -> AttemptRef {
+    AttemptRef {
+        run: RunId(given.run),
+        attempt: given.attempt,
+        fence: Fence(given.fence),
+    }
+}
+
+fn heartbeat(beat: wire::Heartbeat) -> Heartbeat {
+    Heartbeat {
+        number: beat.number,
+        acked_position: beat.acked_position,
+        held: beat.held.into_iter().map(attempt_ref).collect(),
+        load: beat.load.map(load).unwrap_or_default(),
+        wall: WallMs(beat.wall_ms),
+    }
+}
+
+fn load(load: wire::Load) -> Load {
+    Load {
+        cpu_permille: load.cpu_permille,
+        memory_used_bytes: load.memory_used_bytes,
+        memory_total_bytes: load.memory_total_bytes,
+        disk_used_bytes: load.disk_used_bytes,
+        disk_total_bytes: load.disk_total_bytes,
+        network_received_bytes_per_s: load.network_received_bytes_per_s,
+        network_sent_bytes_per_s: load.network_sent_bytes_per_s,
+        running_weight: load.running_weight,
+    }
+}
+
+fn finished(end: wire::Finished) -> Result<Finished, Violation> {
+    let attempt = attempt(end.attempt, "`finished` names no attempt")?;
+    let mut finished = Finished {
+        attempt,
+        outcome: AttemptOutcome::Failed,
+        started: WallMs(end.started_wall_ms),
+        duration_ms: end.duration_ms,
+        exit_code: end.exit_code,
+        signal: end.signal,
+        cpu_ms: end.cpu_ms,
+        peak_memory_bytes: end.peak_memory_bytes,
+        result: None,
+        error: (!end.error.is_empty()).then(|| bounded(end.error)),
+        log: None,
+    };
+    match outcome(end.outcome).and_then(|outcome| Ok((outcome, result(&end.result)?))) {
+        Ok((outcome, result)) => {
+            finished.outcome = outcome;
+            finished.result = result;
+        }
+        Err(why) => finished.error = Some(why),
+    }
+    Ok(finished)
+}
+
+fn outcome(number: i32) -> Result<AttemptOutcome, String> {
+    match wire::Outcome::try_from(number) {
+        Ok(wire::Outcome::Succeeded) => Ok(AttemptOutcome::Succeeded),
+        Ok(wire::Outcome::Failed) => Ok(AttemptOutcome::Failed),
+        Ok(wire::Outcome::TimedOut) => Ok(AttemptOutcome::TimedOut),
+        Ok(wire::Outcome::Cancelled) => Ok(AttemptOutcome::Cancelled),
+        Ok(wire::Outcome::LeaseLost) => Ok(AttemptOutcome::Lost),
+        Ok(wire::Outcome::Unspecified) | Err(_) => Err(format!(
+            "the worker reported the outcome {number}, which this server does not know: upgrade the server"
+        )),
+    }
+}
+
+fn result(text: &str) -> Result<Option<JsonText>, String> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    if text.len() > Limits::RESULT_BYTES {
+        return Err(format!(
+            "the result may have {} bytes, it had {}: return less",
+            Limits::RESULT_BYTES,
+            text.len()
+        ));
+    }
+    JsonText::parse("the result", text)
+        .map(Some)
+        .map_err(|error| error.to_string())
+}
+
+/// Words of a worker, cut at their bound.
+fn bounded(mut text: String) -> String {
+    const CUT: &str = "… (cut)";
+    if text.len() > Limits::ERROR_BYTES {
+        let end = text.floor_char_boundary(Limits::ERROR_BYTES - CUT.len());
+        text.truncate(end);
+        text.push_str(CUT);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reference() -> Option<wire::AttemptRef> {
+        Some(wire::AttemptRef {
+            run: 7,
+            attempt: 1,
+            fence: 9,
+        })
+    }
+
+    fn read_finished(change: impl FnOnce(&mut wire::Finished)) -> Finished {
+        let mut end = wire::Finished {
+            attempt: reference(),
+            outcome: 1,
+            ..wire::Finished::default()
+        };
+        change(&mut end);
+        finished(end).unwrap()
+    }
+
+    #[test]
+    fn every_outcome_has_its_own_meaning() {
+        let outcomes = (1..=5)
+            .map(|number| read_finished(|end| end.outcome = number).outcome)
+            .collect::<Vec<_>>();
+        use AttemptOutcome::{Cancelled, Failed, Lost, Succeeded, TimedOut};
+        assert_eq!(outcomes, [Succeeded, Failed, TimedOut, Cancelled, Lost]);
+    }
+
+    #[test]
+    fn an_unknown_outcome_is_a_failure_with_words() {
+        for number in [0, 6, -1, i32::MAX] {
+            let finished = read_finished(|end| end.outcome = number);
+            assert_eq!(finished.outcome, AttemptOutcome::Failed);
+            assert!(finished.error.unwrap().contains(&number.to_string()));
+        }
+    }
+
+    #[test]
+    fn a_result_that_cannot_be_kept_fails_the_attempt() {
+        assert_eq!(
+            read_finished(|end| end.result = "{\"a\":1}".to_owned())
+                .result
+                .unwrap()
+                .as_str(),
+            "{\"a\":1}"
+        );
+        for result in [
+            "{".to_owned(),
+            format!("\"{}\"", "x".repeat(Limits::RESULT_BYTES)),
+        ] {
+            let finished = read_finished(|end| end.result = result);
+            assert_eq!(
+                (finished.outcome, finished.result),
+                (AttemptOutcome::Failed, None)
+            );
+            assert!(finished.error.unwrap().contains("result"));
+        }
+    }
+
+    #[test]
+    fn long_words_are_cut_between_characters() {
+        let error = read_finished(|end| end.error = "鼓".repeat(Limits::ERROR_BYTES))
+            .error
+            .unwrap();
+        assert!(
+            error.len() <= Limits::ERROR_BYTES && error.ends_with("(cut)"),
+            "{}",
+            error.len()
+        );
+    }
+
+    #[test]
+    fn a_message_without_its_attempt_breaks_the_protocol() {
+        use wire::worker_message::Body;
+        let bodies = [
+            Body::Started(wire::Started::default()),
+            Body::Finished(wire::Finished::default()),
+            Body::Refused(wire::Refused::default()),
+            Body::Log(wire::LogChunk::default()),
+        ];
+        for body in bodies {
+            assert!(read(wire::WorkerMessage { body: Some(body) }).is_err());
+        }
+        assert!(matches!(
+            read(wire::WorkerMessage { body: None }),
+            Ok(Incoming::Unknown)
+        ));
+    }
+}

@@ -1,0 +1,80 @@
+//! Workers' streams: the protocol's edge.
+//!
+//! A worker dials, shows its token, says hello and keeps one stream. Everything it sends is checked and turned into the
+//! engine's words here ([`incoming`]), and everything the engine has for it into the protocol's ([`outgoing`]). Log chunks
+//! do not reach the engine: they go to the logs, and their place is attached to the end of the attempt.
+//!
+//! ```text
+//! dialled ──hello──► open ──goodbye──► over
+//!    │ bad hello      │ bad message, token revoked, server's close, broken stream
+//!    ▼                ▼
+//!  Close            Close, and the engine is told `Disconnected`
+//! ```
+//!
+//! Whatever happens, an opened stream is reported to the engine as ended, once.
+
+mod greeting;
+mod incoming;
+mod outgoing;
+mod session;
+
+use drumtower_core::model::Limits;
+use drumtower_proto::worker::v1::worker_service_server::{WorkerService, WorkerServiceServer};
+use drumtower_proto::worker::v1::{ServerFrame, WorkerFrame};
+use tokio::sync::mpsc;
+use tonic::{Request, Response, Status, Streaming};
+
+use crate::api::Edge;
+use crate::auth::{Denied, Operation};
+
+use outgoing::Outgoing;
+use session::Session;
+
+/// The service, ready to be put into a router.
+pub fn service(edge: Edge) -> WorkerServiceServer<Workers> {
+    WorkerServiceServer::new(Workers { edge }).max_decoding_message_size(Limits::FRAME_BYTES)
+}
+
+pub struct Workers {
+    edge: Edge,
+}
+
+#[tonic::async_trait]
+impl WorkerService for Workers {
+    type SessionStream = Outgoing;
+
+    async fn session(
+        &self,
+        request: Request<Streaming<WorkerFrame>>,
+    ) -> Result<Response<Outgoing>, Status> {
+        let authorization = request
+            .metadata()
+            .get("authorization")
+            .and_then(|value| value.to_str().ok());
+        let admitted = self
+            .edge
+            .authority
+            .admit(Operation::WorkerSession, authorization)
+            .map_err(denied)?;
+        let principal = admitted.ok_or_else(|| denied(Denied::NoToken))?;
+        let (own, messages) = mpsc::unbounded_channel();
+        let (outgoing, ended) = Outgoing::new(messages);
+        // Answered at once: a worker may wait for the answer before it says hello.
+        tokio::spawn(
+            Session::new(self.edge.clone(), principal, own).run(request.into_inner(), ended),
+        );
+        Ok(Response::new(outgoing))
+    }
+}
+
+fn denied(denied: Denied) -> Status {
+    match denied {
+        Denied::NoToken | Denied::UnknownToken => Status::unauthenticated(denied.to_string()),
+        Denied::Role { .. } | Denied::Namespace { .. } => {
+            Status::permission_denied(denied.to_string())
+        }
+    }
+}
+
+/// The type of what is sent, spelled out once.
+type Sent = Result<ServerFrame, Status>;

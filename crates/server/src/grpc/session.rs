@@ -1,0 +1,363 @@
+//! One worker's stream, from hello to its end: the incoming half.
+//!
+//! Frames that have already arrived are taken together and become one message to the driver. Output is written to the
+//! logs before the ends in the same frames are passed on, so that an end carries the place of everything before it.
+//! Output is taken only for attempts that the store knows to be this worker's: what a token may not run, it may not
+//! write about either.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, SystemTime};
+
+use drumtower_core::engine::{AttemptRef, Finished, Hello, StreamId, WorkerEvent};
+use drumtower_core::model::{LogLocator, ProcessId, Run, WorkerName};
+use drumtower_proto::worker::v1::WorkerFrame;
+use futures_util::StreamExt;
+use tokio::sync::mpsc;
+use tonic::{Status, Streaming};
+
+use super::greeting;
+use super::incoming::{self, Incoming, LogEnd, LogPiece};
+use super::outgoing::{Ended, Greeting, Own};
+use crate::api::Edge;
+use crate::auth::Principal;
+use crate::logs::{Chunk, Source, Stream};
+
+const HELLO_WITHIN: Duration = Duration::from_secs(10);
+/// Frames taken together at most.
+const READY_FRAMES: usize = 32;
+/// Attempts of one stream whose output is known to be its own.
+const MAX_WRITERS: usize = 16_384;
+
+/// Why the session ends.
+enum End {
+    /// The stream broke, or its other half has ended.
+    Gone,
+    Goodbye,
+    /// The worker is told why.
+    Close {
+        reason: String,
+        again: bool,
+    },
+}
+
+pub struct Session {
+    edge: Edge,
+    principal: Principal,
+    out: mpsc::UnboundedSender<Own>,
+    /// Attempts that may write output here.
+    writers: BTreeSet<AttemptRef>,
+}
+
+/// The worker at the other end.
+struct Peer {
+    stream: StreamId,
+    worker: WorkerName,
+    process: ProcessId,
+}
+
+impl Session {
+    pub fn new(edge: Edge, principal: Principal, out: mpsc::UnboundedSender<Own>) -> Self {
+        Self {
+            edge,
+            principal,
+            out,
+            writers: BTreeSet::new(),
+        }
+    }
+
+    pub async fn run(mut self, mut frames: Streaming<WorkerFrame>, mut ended: Ended) {
+        let (peer, rest) = match self.greet(&mut frames).await {
+            Ok(opened) => opened,
+            Err(end) => return self.close(end),
+        };
+        let end = self.serve(&peer, rest, frames, &mut ended).await;
+        // The engine has heard of a goodbye as of any other event.
+        let goodbye = matches!(end, End::Goodbye);
+        self.close(end);
+        if !goodbye {
+            let _ = self
+                .edge
+                .handle
+                .worker(peer.stream, vec![WorkerEvent::Disconnected])
+                .await;
+        }
+    }
+
+    /// Tells the worker why, before the driver lets go of the stream: that alone would look like the server's end.
+    fn close(&self, end: End) {
+        let close = match end {
+            End::Gone => return,
+            End::Goodbye => Own::Close {
+                reason: "goodbye".to_owned(),
+                again: false,
+            },
+            End::Close { reason, again } => Own::Close { reason, again },
+        };
+        let _ = self.out.send(close);
+    }
+
+    /// Waits for the hello and opens the stream. Also returns what else was in the first frame.
+    async fn greet(&self, frames: &mut Streaming<WorkerFrame>) -> Result<(Peer, WorkerFrame), End> {
+        let first = tokio::time::timeout(HELLO_WITHIN, frames.message());
+        let mut frame = match first.await {
+            Ok(Ok(Some(frame))) => frame,
+            Ok(_) => return Err(End::Gone),
+            Err(_) => return Err(close("no hello within 10 s", true)),
+        };
+        if frame.messages.is_empty() {
+            return Err(close(
+                "the first frame is empty: it must begin with a hello",
+                false,
+            ));
+        }
+        let Ok(Incoming::Hello(hello)) = incoming::read(frame.messages.remove(0)) else {
+            return Err(close("the first message must be a hello", false));
+        };
+        let (hello, protocol) =
+            greeting::read(hello, self.principal.namespace.clone()).map_err(|reason| {
+                End::Close {
+                    reason,
+                    again: false,
+                }
+            })?;
+        let peer = self
+            .open(hello, protocol)
+            .await
+            .map_err(|error| close(&error.to_string(), true))?;
+        Ok((peer, frame))
+    }
+
+    async fn open(&self, hello: Hello, protocol: u32) -> Result<Peer, crate::driver::Unavailable> {
+        let (stream, messages) = self.edge.handle.open_stream().await?;
+        let server = self.edge.server.to_string();
+        let _ = self.out.send(Own::Opened {
+            messages,
+            greeting: Greeting {
+                protocol,
+                server,
+                wall_ms: wall_ms(),
+            },
+        });
+        let (worker, process) = (hello.worker.clone(), hello.process);
+        self.edge
+            .handle
+            .worker(stream, vec![WorkerEvent::Connected(hello)])
+            .await?;
+        Ok(Peer {
+            stream,
+            worker,
+            process,
+        })
+    }
+
+    async fn serve(
+        &mut self,
+        peer: &Peer,
+        rest: WorkerFrame,
+        frames: Streaming<WorkerFrame>,
+        ended: &mut Ended,
+    ) -> End {
+        let mut tokens = self.edge.authority.changes();
+        let mut frames = frames.ready_chunks(READY_FRAMES);
+        let mut arrived = vec![Ok(rest)];
+        loop {
+            if let Err(end) = self.take(peer, arrived).await {
+                return end;
+            }
+            arrived = loop {
+                tokio::select! {
+                    next = frames.next() => match next {
+                        Some(arrived) => break arrived,
+                        None => return End::Gone,
+                    },
+                    _ = &mut *ended => return End::Gone,
+                    changed = tokens.changed() => {
+                        if changed.is_err() || !self.edge.authority.still_knows(&self.principal) {
+                            return close("the token was revoked", false);
+                        }
+                    }
+                }
+            };
+        }
+    }
+
+    /// Takes frames that arrived together.
+    async fn take(
+        &mut self,
+        peer: &Peer,
+        arrived: Vec<Result<WorkerFrame, Status>>,
+    ) -> Result<(), End> {
+        let mut batch = Batch::default();
+        let mut last = Ok(());
+        for frame in arrived {
+            let Ok(frame) = frame else {
+                last = Err(End::Gone);
+                break;
+            };
+            if let Err(end) = batch.add(frame) {
+                last = Err(end);
+                break;
+            }
+        }
+        let goodbye = batch.goodbye;
+        if goodbye {
+            self.close(End::Goodbye);
+        }
+        self.deliver(peer, batch).await?;
+        if goodbye { Err(End::Goodbye) } else { last }
+    }
+
+    async fn deliver(&mut self, peer: &Peer, mut batch: Batch) -> Result<(), End> {
+        if !batch.logs.is_empty() {
+            // Leases do not wait for a disk: what came before the first end goes ahead of the output.
+            let ends = batch
+                .events
+                .split_off(batch.first_end.unwrap_or(batch.events.len()));
+            self.send(peer, std::mem::replace(&mut batch.events, ends))
+                .await?;
+            self.write_logs(peer, batch.logs).await;
+        }
+        for event in &mut batch.events {
+            if let WorkerEvent::Finished(finished) = event {
+                self.writers.remove(&finished.attempt);
+                finished.log = self.locator(finished, batch.truncated.contains(&finished.attempt));
+            }
+        }
+        self.send(peer, batch.events).await
+    }
+
+    async fn send(&self, peer: &Peer, events: Vec<WorkerEvent>) -> Result<(), End> {
+        if events.is_empty() {
+            return Ok(());
+        }
+        self.edge
+            .handle
+            .worker(peer.stream, events)
+            .await
+            .map_err(|error| close(&error.to_string(), true))
+    }
+
+    fn locator(&self, finished: &Finished, truncated: bool) -> Option<LogLocator> {
+        let source = Source {
+            run: finished.attempt.run,
+            attempt: finished.attempt.attempt,
+        };
+        let mut locator = self.edge.logs.locator(source)?;
+        locator.truncated |= truncated;
+        self.edge.logs.ended(source);
+        Some(locator)
+    }
+
+    /// Writes chunks and acknowledges them. What is not this worker's to write is acknowledged too: it would come again.
+    async fn write_logs(&mut self, peer: &Peer, pieces: Vec<LogPiece>) {
+        let mut acks: BTreeMap<AttemptRef, u64> = BTreeMap::new();
+        let mut chunks = Vec::with_capacity(pieces.len());
+        for LogPiece {
+            attempt,
+            seq,
+            stream,
+            wall,
+            data,
+        } in pieces
+        {
+            let ack = acks.entry(attempt).or_default();
+            *ack = seq.max(*ack);
+            if let Some(stream) = Stream::from_number(stream)
+                && self.may_write(peer, attempt).await
+            {
+                let source = Source {
+                    run: attempt.run,
+                    attempt: attempt.attempt,
+                };
+                chunks.push(Chunk {
+                    source,
+                    seq,
+                    stream,
+                    wall,
+                    data: data.into(),
+                });
+            }
+        }
+        self.edge.logs.append(chunks).await;
+        for (attempt, seq) in acks {
+            let _ = self.out.send(Own::LogAck { attempt, seq });
+        }
+    }
+
+    async fn may_write(&mut self, peer: &Peer, attempt: AttemptRef) -> bool {
+        if self.writers.contains(&attempt) {
+            return true;
+        }
+        let reader = self.edge.reader.clone();
+        let run = tokio::task::spawn_blocking(move || reader.run(attempt.run)).await;
+        let Ok(Ok(Some(run))) = run else { return false };
+        let own = self.principal.sees(&run.namespace) && is_held(&run, attempt, peer);
+        if own && self.writers.len() < MAX_WRITERS {
+            self.writers.insert(attempt);
+        }
+        own
+    }
+}
+
+/// Whether the run's live attempt is this one, on this very process.
+fn is_held(run: &Run, attempt: AttemptRef, peer: &Peer) -> bool {
+    run.current_attempt().is_some_and(|current| {
+        (current.number, current.fence) == (attempt.attempt, attempt.fence)
+            && (&current.worker, current.process) == (&peer.worker, peer.process)
+    })
+}
+
+/// What frames that arrived together hold. The order of events is kept.
+#[derive(Default)]
+struct Batch {
+    events: Vec<WorkerEvent>,
+    /// The place of the first end of an attempt among the events.
+    first_end: Option<usize>,
+    /// Ended attempts of whose output the worker dropped some.
+    truncated: BTreeSet<AttemptRef>,
+    logs: Vec<LogPiece>,
+    goodbye: bool,
+}
+
+impl Batch {
+    fn add(&mut self, frame: WorkerFrame) -> Result<(), End> {
+        for message in frame.messages {
+            if self.goodbye {
+                return Ok(());
+            }
+            match incoming::read(message)
+                .map_err(|violation| close(&violation.to_string(), false))?
+            {
+                Incoming::Hello(_) => return Err(close("a second hello on one stream", false)),
+                Incoming::Event(event) => {
+                    self.goodbye = matches!(event, WorkerEvent::Goodbye);
+                    self.events.push(event);
+                }
+                Incoming::Finished(finished, LogEnd { truncated }) => {
+                    if truncated {
+                        self.truncated.insert(finished.attempt);
+                    }
+                    self.first_end.get_or_insert(self.events.len());
+                    self.events.push(WorkerEvent::Finished(finished));
+                }
+                Incoming::Log(piece) => self.logs.push(piece),
+                Incoming::Unknown => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+fn close(reason: &str, again: bool) -> End {
+    End::Close {
+        reason: reason.to_owned(),
+        again,
+    }
+}
+
+fn wall_ms() -> i64 {
+    let since = SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}

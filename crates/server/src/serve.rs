@@ -1,0 +1,339 @@
+//! The server put together: store, driver, logs, doors.
+//!
+//! Order of a start: the port is bound first, so that a port in use costs nothing; then the store is opened, the driver
+//! boots, the two self-made tokens are seen to, and the doors open. Order of an end: no more connections, whoever waits
+//! is sent away, the driver commits what it accepted, streams are closed with "dial again", files are withdrawn.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use drumtower_core::model::Actor;
+use drumtower_store::{Read, Store, sqlite};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+
+use crate::api::{self, Edge};
+use crate::auth::first_start::{self, Bootstrap};
+use crate::auth::{Authority, Call, DOORS, Secret};
+use crate::driver::{self, Handle, Health, SystemClock};
+use crate::grpc;
+use crate::logs::{self, Logs};
+
+/// How long connections may take to end by themselves.
+const GRACE: Duration = Duration::from_secs(5);
+const SWEEP_EVERY: Duration = Duration::from_secs(3600);
+const HEADERS_WITHIN: Duration = Duration::from_secs(10);
+const PING_EVERY: Duration = Duration::from_secs(20);
+
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The directory of everything that is kept.
+    pub data: PathBuf,
+    pub listen: SocketAddr,
+    /// Whether other machines may be served without encryption.
+    pub insecure: bool,
+    /// How this server is called in what it records.
+    pub name: String,
+    pub driver: driver::Options,
+    pub store: sqlite::Options,
+    pub logs: logs::Options,
+}
+
+impl Options {
+    pub fn new(data: PathBuf, listen: SocketAddr) -> Self {
+        let (driver, store, logs) = Default::default();
+        Self {
+            data,
+            listen,
+            insecure: false,
+            name: "server".to_owned(),
+            driver,
+            store,
+            logs,
+        }
+    }
+}
+
+/// What a server that is up tells whoever started it.
+#[derive(Debug)]
+pub struct Started {
+    pub address: SocketAddr,
+    pub url: String,
+    /// The secret of the machine's own admin, which also lies in the data directory.
+    pub local: Secret,
+    pub bootstrap: Bootstrap,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(
+        "{0} can be reached from other machines, and what they send would not be encrypted: listen on 127.0.0.1, or accept it with --insecure"
+    )]
+    NotLoopback(SocketAddr),
+    #[error("{0} is in use: stop what listens there, or choose another address with --listen")]
+    InUse(SocketAddr),
+    #[error("cannot listen on {0}: {1}")]
+    Listen(SocketAddr, #[source] io::Error),
+    #[error("{0}: {1}")]
+    Data(PathBuf, #[source] io::Error),
+    #[error(transparent)]
+    Store(#[from] drumtower_store::Error),
+    #[error("the logs cannot be opened: {0}")]
+    Logs(#[source] io::Error),
+    #[error("a thread could not be started: {0}")]
+    Thread(#[source] io::Error),
+    #[error("the server could not become ready: {0}")]
+    NotReady(String),
+    #[error(transparent)]
+    FirstStart(#[from] first_start::Error),
+}
+
+/// Serves until `shutdown` resolves. `started` is called once, when everything is up.
+pub async fn run(
+    options: Options,
+    started: impl FnOnce(Started),
+    shutdown: impl Future<Output = ()>,
+) -> Result<(), Error> {
+    let listener = bind(options.listen, options.insecure).await?;
+    let (store, reader) = open_store(&options).await?;
+    run_on(options, listener, store, reader, started, shutdown).await
+}
+
+/// As [`run`], on a store and a listener that are already open.
+pub async fn run_on(
+    options: Options,
+    listener: TcpListener,
+    store: Box<dyn Store>,
+    reader: Arc<dyn Read>,
+    started: impl FnOnce(Started),
+    shutdown: impl Future<Output = ()>,
+) -> Result<(), Error> {
+    let address = listener
+        .local_addr()
+        .map_err(|error| Error::Listen(options.listen, error))?;
+    let logs = open_logs(&options).await?;
+    let handle = start_driver(&options, store, Arc::clone(&reader)).await?;
+    let up = open_doors(&options, &handle, reader, logs, address).await;
+    let (edge, announced, stopping) = match up {
+        Ok(up) => up,
+        Err(error) => {
+            handle.stop().await;
+            return Err(error);
+        }
+    };
+    let refreshing = tokio::spawn(edge.authority.clone().follow(handle.tokens_changed()));
+    let sweeping = tokio::spawn(sweep(edge.logs.clone()));
+    started(announced);
+    let connections = accept(listener, router(edge), shutdown).await;
+    stopping.send_replace(true);
+    handle.stop().await;
+    if tokio::time::timeout(GRACE, connections.shutdown())
+        .await
+        .is_err()
+    {
+        tracing::warn!("some connections did not end by themselves and are cut");
+    }
+    refreshing.abort();
+    sweeping.abort();
+    first_start::withdraw(&options.data);
+    Ok(())
+}
+
+async fn bind(listen: SocketAddr, insecure: bool) -> Result<TcpListener, Error> {
+    if !listen.ip().is_loopback() && !insecure {
+        return Err(Error::NotLoopback(listen));
+    }
+    TcpListener::bind(listen)
+        .await
+        .map_err(|error| match error.kind() {
+            io::ErrorKind::AddrInUse => Error::InUse(listen),
+            _ => Error::Listen(listen, error),
+        })
+}
+
+async fn open_store(options: &Options) -> Result<(Box<dyn Store>, Arc<dyn Read>), Error> {
+    let (data, store) = (options.data.clone(), options.store.clone());
+    make_private(&data).map_err(|error| Error::Data(data.clone(), error))?;
+    let (writer, reader) = blocking(move || sqlite::open(&data, store)).await??;
+    Ok((Box::new(writer), Arc::new(reader)))
+}
+
+/// The data directory holds secrets: nobody else looks in.
+fn make_private(directory: &std::path::Path) -> io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(directory)
+}
+
+async fn open_logs(options: &Options) -> Result<Logs, Error> {
+    let (directory, logs) = (options.data.join("logs"), options.logs);
+    blocking(move || Logs::open(&directory, logs))
+        .await?
+        .map_err(Error::Logs)
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Error> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|error| Error::NotReady(error.to_string()))
+}
+
+/// Starts the driver and waits until it has the segments.
+async fn start_driver(
+    options: &Options,
+    store: Box<dyn Store>,
+    reader: Arc<dyn Read>,
+) -> Result<Handle, Error> {
+    let mut driver = options.driver.clone();
+    driver.engine.server = Actor::new(&options.name);
+    let handle =
+        driver::start(driver, store, reader, Arc::new(SystemClock)).map_err(Error::Thread)?;
+    let mut health = handle.health();
+    let settled = health
+        .wait_for(|health| !matches!(health, Health::Starting))
+        .await;
+    let settled = settled.map_or(Health::Stopped, |health| health.clone());
+    match settled {
+        Health::Impaired(why) => {
+            handle.stop().await;
+            Err(Error::NotReady(why))
+        }
+        Health::Stopped => Err(Error::NotReady("the engine's thread ended".to_owned())),
+        Health::Starting | Health::Ready => Ok(handle),
+    }
+}
+
+/// Sees to the self-made tokens and announces the server.
+async fn open_doors(
+    options: &Options,
+    handle: &Handle,
+    reader: Arc<dyn Read>,
+    logs: Logs,
+    address: SocketAddr,
+) -> Result<(Edge, Started, watch::Sender<bool>), Error> {
+    let tokens = Arc::clone(&reader);
+    let tokens = blocking(move || tokens.tokens()).await??;
+    let bootstrap = first_start::prepare(&options.data, handle, tokens).await?;
+    let local = Secret::draw().map_err(first_start::Error::Random)?;
+    let (kept, secret) = (Arc::clone(&reader), local.clone());
+    let authority = blocking(move || Authority::load(kept, Some(&secret))).await??;
+    let url = format!("http://{}", reachable(address));
+    first_start::announce(&options.data, &local, &url)?;
+    let (stopping, stops) = watch::channel(false);
+    let edge = Edge {
+        handle: handle.clone(),
+        reader,
+        authority,
+        logs,
+        server: Arc::from(options.name.as_str()),
+        data: Arc::new(options.data.clone()),
+        stopping: stops,
+    };
+    Ok((
+        edge,
+        Started {
+            address,
+            url,
+            local,
+            bootstrap,
+        },
+        stopping,
+    ))
+}
+
+/// The address by which this machine itself reaches the server.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    match address {
+        SocketAddr::V4(v4) if v4.ip().is_unspecified() => {
+            SocketAddr::from(([127, 0, 0, 1], v4.port()))
+        }
+        SocketAddr::V6(v6) if v6.ip().is_unspecified() => {
+            SocketAddr::from(([0, 0, 0, 0, 0, 0, 0, 1], v6.port()))
+        }
+        other => other,
+    }
+}
+
+/// Everything on one port: REST routes, and the RPCs of the same table.
+fn router(edge: Edge) -> Router {
+    let workers = grpc::service(edge.clone());
+    let mut router = api::router(edge);
+    for door in DOORS {
+        if let Call::Rpc(path) = door.call {
+            router = router.route_service(path, workers.clone());
+        }
+    }
+    router
+}
+
+async fn sweep(logs: Logs) {
+    let mut ticks = tokio::time::interval(SWEEP_EVERY);
+    loop {
+        ticks.tick().await;
+        logs.sweep().await;
+    }
+}
+
+/// Takes connections until `shutdown`, HTTP/1 and HTTP/2 alike.
+async fn accept(
+    listener: TcpListener,
+    router: Router,
+    shutdown: impl Future<Output = ()>,
+) -> GracefulShutdown {
+    let mut server = auto::Builder::new(TokioExecutor::new());
+    server
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADERS_WITHIN);
+    server
+        .http2()
+        .timer(TokioTimer::new())
+        .keep_alive_interval(PING_EVERY)
+        .keep_alive_timeout(PING_EVERY);
+    let connections = GracefulShutdown::new();
+    let mut shutdown = std::pin::pin!(shutdown);
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = &mut shutdown => return connections,
+        };
+        match accepted {
+            Ok((socket, _)) => serve_one(&server, &connections, socket, router.clone()),
+            Err(error) => {
+                // Out of descriptors, mostly: others must close before more can be opened.
+                tracing::warn!(%error, "a connection could not be accepted");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        }
+    }
+}
+
+fn serve_one(
+    server: &auto::Builder<TokioExecutor>,
+    open: &GracefulShutdown,
+    socket: TcpStream,
+    router: Router,
+) {
+    let _ = socket.set_nodelay(true);
+    let connection = server
+        .serve_connection(TokioIo::new(socket), TowerToHyperService::new(router))
+        .into_owned();
+    let watched = open.watch(connection);
+    tokio::spawn(async move {
+        if let Err(error) = watched.await {
+            tracing::debug!(%error, "a connection ended badly");
+        }
+    });
+}
