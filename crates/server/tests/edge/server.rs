@@ -1,0 +1,109 @@
+//! A server of one's own, in a directory of its own, on a port of its own.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use drumtower_server::auth::first_start::Bootstrap;
+use drumtower_server::serve::{self, Options, Started};
+use serde_json::json;
+use tempfile::TempDir;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use crate::client::Client;
+
+/// Only a hang reaches it.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+pub struct Server {
+    pub url: String,
+    pub local: String,
+    pub bootstrap: Bootstrap,
+    directory: Option<TempDir>,
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<Result<(), serve::Error>>,
+}
+
+impl Server {
+    pub async fn start() -> Self {
+        Self::start_in(tempfile::tempdir().unwrap()).await
+    }
+
+    pub async fn start_in(directory: TempDir) -> Self {
+        let (stop, stopped) = oneshot::channel();
+        let (tell, told) = oneshot::channel();
+        let options = Options::new(directory.path().to_owned(), ([127, 0, 0, 1], 0).into());
+        let task = tokio::spawn(serve::run(
+            options,
+            move |started| tell.send(started).unwrap(),
+            async {
+                let _ = stopped.await;
+            },
+        ));
+        let started = tokio::time::timeout(PATIENCE, told).await.unwrap();
+        let Ok(Started {
+            url,
+            local,
+            bootstrap,
+            ..
+        }) = started
+        else {
+            panic!("the server did not start: {:?}", task.await);
+        };
+        Self {
+            url,
+            local: local.text().to_owned(),
+            bootstrap,
+            directory: Some(directory),
+            stop,
+            task,
+        }
+    }
+
+    /// Ends the server and hands its directory back.
+    pub async fn stop(mut self) -> TempDir {
+        let _ = self.stop.send(());
+        tokio::time::timeout(PATIENCE, self.task)
+            .await
+            .unwrap()
+            .unwrap()
+            .unwrap();
+        self.directory.take().unwrap()
+    }
+
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.data().join(name)
+    }
+
+    pub fn data(&self) -> &Path {
+        self.directory.as_ref().unwrap().path()
+    }
+
+    /// A client with the local admin's token.
+    pub fn admin(&self) -> Client {
+        Client::new(&self.url, Some(&self.local))
+    }
+
+    pub fn with(&self, token: Option<&str>) -> Client {
+        Client::new(&self.url, token)
+    }
+
+    /// A client with a fresh token.
+    pub async fn client(&self, role: &str, namespace: Option<&str>) -> Client {
+        self.with(Some(&self.token(role, namespace).await))
+    }
+
+    pub async fn token(&self, role: &str, namespace: Option<&str>) -> String {
+        let name = format!("{role}-{}-{}", namespace.unwrap_or("all"), rand_name());
+        let body = json!({"name": name, "role": role, "namespace": namespace});
+        let answer = self.admin().post("/api/v1/tokens", &body).await.expect(201);
+        answer["secret"].as_str().unwrap().to_owned()
+    }
+}
+
+/// A name that no other call has got.
+pub fn rand_name() -> String {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    format!("n{}", NEXT.fetch_add(1, Ordering::Relaxed))
+}

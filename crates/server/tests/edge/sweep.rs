@@ -1,0 +1,260 @@
+//! Every door, knocked at by every kind of caller, against a table written down here by hand.
+//!
+//! The table is not derived from the policy: it says what people were promised. A door without a row fails the test.
+
+use drumtower_server::auth::{Call, DOORS, Operation, Verb};
+use serde_json::{Value, json};
+
+use crate::client::{Answer, Client};
+use crate::server::{Server, rand_name};
+use crate::worker::Worker;
+
+/// The callers, in the order of the columns. All but the last two are good for every namespace; everything asked for
+/// lies in namespace `a`.
+const CALLERS: [&str; 8] = [
+    "no token",
+    "unknown token",
+    "viewer",
+    "operator",
+    "worker",
+    "admin",
+    "operator of b",
+    "admin of b",
+];
+
+/// What each caller gets.
+fn expected(operation: Operation) -> [u16; 8] {
+    match operation {
+        Operation::PutJob => [401, 401, 403, 201, 403, 201, 403, 403],
+        Operation::ShowJob => [401, 401, 200, 200, 403, 200, 403, 403],
+        Operation::DeleteJob => [401, 401, 403, 204, 403, 204, 403, 403],
+        Operation::PauseJob => [401, 401, 403, 200, 403, 200, 403, 403],
+        Operation::ResumeJob => [401, 401, 403, 200, 403, 200, 403, 403],
+        Operation::TriggerRun => [401, 401, 403, 201, 403, 201, 403, 403],
+        Operation::ListNamespaceJobs => [401, 401, 200, 200, 403, 200, 403, 403],
+        // These answer everyone who may ask, each with what it may see; `strangers_see_nothing` looks into them.
+        Operation::ListJobs => [401, 401, 200, 200, 403, 200, 200, 200],
+        Operation::TriggerBatch => [401, 401, 403, 200, 403, 200, 200, 200],
+        Operation::ListRuns => [401, 401, 200, 200, 403, 200, 200, 200],
+        Operation::ListWorkers => [401, 401, 200, 200, 403, 200, 200, 200],
+        Operation::ListTokens => [401, 401, 403, 403, 403, 200, 403, 200],
+        // An id of another namespace is like one that never was.
+        Operation::ShowRun => [401, 401, 200, 200, 403, 200, 404, 404],
+        Operation::WaitRun => [401, 401, 200, 200, 403, 200, 404, 404],
+        Operation::CancelRun => [401, 401, 403, 200, 403, 200, 404, 404],
+        Operation::ReadLogs => [401, 401, 200, 200, 403, 200, 404, 404],
+        Operation::RevokeToken => [401, 401, 403, 403, 403, 204, 403, 404],
+        // The token asked for is one of namespace `a`.
+        Operation::CreateToken => [401, 401, 403, 403, 403, 201, 403, 403],
+        Operation::ShowJobSchema => [401, 401, 200, 200, 200, 200, 200, 200],
+        Operation::Health => [200; 8],
+        Operation::Readiness => [200; 8],
+        Operation::WorkerSession => [401, 401, 403, 403, 200, 200, 403, 200],
+    }
+}
+
+struct Caller {
+    client: Client,
+    token: Option<String>,
+}
+
+async fn callers(server: &Server) -> Vec<Caller> {
+    let tokens = [
+        None,
+        Some("drt_0000000000000000000000000000000000000000000000000000".to_owned()),
+        Some(server.token("viewer", None).await),
+        Some(server.token("operator", None).await),
+        Some(server.token("worker", None).await),
+        Some(server.token("admin", None).await),
+        Some(server.token("operator", Some("b")).await),
+        Some(server.token("admin", Some("b")).await),
+    ];
+    tokens
+        .into_iter()
+        .map(|token| Caller {
+            client: server.with(token.as_deref()),
+            token,
+        })
+        .collect()
+}
+
+fn manifest() -> Value {
+    json!({"kind": "Job", "task": {"exec": {"argv": ["true"]}}})
+}
+
+/// Objects of namespace `a` for one call, so that no call sees what another left behind.
+struct Objects {
+    job: String,
+    run: String,
+    token: String,
+}
+
+async fn objects(server: &Server) -> Objects {
+    let (admin, job) = (server.admin(), rand_name());
+    admin
+        .put(&format!("/api/v1/namespaces/a/jobs/{job}"), &manifest())
+        .await
+        .expect(201);
+    let run = admin
+        .post(&format!("/api/v1/namespaces/a/jobs/{job}/runs"), &json!({}))
+        .await
+        .expect(201);
+    let token = json!({"name": rand_name(), "role": "viewer", "namespace": "a"});
+    let token = admin.post("/api/v1/tokens", &token).await.expect(201);
+    let text = |value: &Value| value["id"].as_str().unwrap().to_owned();
+    Objects {
+        job,
+        run: text(&run),
+        token: text(&token),
+    }
+}
+
+async fn knock(server: &Server, caller: &Caller, operation: Operation, call: Call) -> u16 {
+    let objects = objects(server).await;
+    let (verb, path) = match call {
+        Call::Rpc(_) => return dial(server, caller).await,
+        Call::Rest(verb, path) => (verb, path),
+    };
+    let id = if operation == Operation::RevokeToken {
+        &objects.token
+    } else {
+        &objects.run
+    };
+    let name = if operation == Operation::PutJob {
+        rand_name()
+    } else {
+        objects.job.clone()
+    };
+    let mut path = path
+        .replace("{namespace}", "a")
+        .replace("{name}", &name)
+        .replace("{id}", id);
+    let body = match operation {
+        Operation::PutJob => Some(manifest()),
+        Operation::TriggerBatch => Some(json!({"runs": [{"namespace": "a", "job": name}]})),
+        Operation::CreateToken => {
+            Some(json!({"name": rand_name(), "role": "worker", "namespace": "a"}))
+        }
+        _ => None,
+    };
+    if operation == Operation::WaitRun {
+        path.push_str("?timeout=0s");
+    }
+    let method = match verb {
+        Verb::Get => "GET",
+        Verb::Put => "PUT",
+        Verb::Post => "POST",
+        Verb::Delete => "DELETE",
+    };
+    let answer = caller
+        .client
+        .call(method, &path, &[], body.map(|body| body.to_string()))
+        .await;
+    check_shape(&answer);
+    answer.status.as_u16()
+}
+
+/// A refusal is a problem, and says nothing of what it hides.
+fn check_shape(answer: &Answer) {
+    if answer.status.as_u16() >= 400 {
+        assert_eq!(
+            answer.header("content-type"),
+            "application/problem+json",
+            "{}",
+            answer.text()
+        );
+    }
+    if answer.status == 401 {
+        assert_eq!(answer.header("www-authenticate"), "Bearer");
+    }
+}
+
+async fn dial(server: &Server, caller: &Caller) -> u16 {
+    match Worker::dial(&server.url, caller.token.as_deref()).await {
+        Ok(_) => 200,
+        Err(status) if status.code() == tonic::Code::Unauthenticated => 401,
+        Err(status) if status.code() == tonic::Code::PermissionDenied => 403,
+        Err(status) => panic!("{status}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_door_opens_to_those_it_should_and_to_nobody_else() {
+    let server = Server::start().await;
+    let callers = callers(&server).await;
+    let mut wrong = Vec::new();
+    for door in DOORS {
+        for ((caller, name), expected) in callers.iter().zip(CALLERS).zip(expected(door.operation))
+        {
+            let got = knock(&server, caller, door.operation, door.call).await;
+            if got != expected {
+                wrong.push(format!(
+                    "{:?} by {name}: expected {expected}, got {got}",
+                    door.operation
+                ));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn strangers_see_nothing() {
+    let server = Server::start().await;
+    let objects = objects(&server).await;
+    let stranger = server.client("admin", Some("b")).await;
+    let items = |value: Value| value["items"].as_array().unwrap().clone();
+    assert!(items(stranger.get("/api/v1/jobs").await.expect(200)).is_empty());
+    assert!(items(stranger.get("/api/v1/runs").await.expect(200)).is_empty());
+    for token in items(stranger.get("/api/v1/tokens").await.expect(200)) {
+        assert_eq!(token["namespace"], "b");
+    }
+    for path in [
+        "/api/v1/jobs?namespace=a",
+        "/api/v1/runs?namespace=a",
+        "/api/v1/runs?namespace=a&job=x",
+    ] {
+        stranger.get(path).await.problem(403, "forbidden_namespace");
+    }
+    let job_id = server
+        .admin()
+        .get(&format!("/api/v1/namespaces/a/jobs/{}", objects.job))
+        .await
+        .expect(200)["id"]
+        .clone();
+    let by_id = format!("/api/v1/runs?job_id={}", job_id.as_str().unwrap());
+    assert!(items(stranger.get(&by_id).await.expect(200)).is_empty());
+    let batch = json!({"runs": [{"namespace": "a", "job": objects.job}, {"job": objects.job}]});
+    let answers = stranger
+        .post("/api/v1/runs:batch", &batch)
+        .await
+        .expect(200);
+    assert_eq!(answers["runs"][0]["problem"]["code"], "forbidden_namespace");
+    assert_eq!(
+        answers["runs"][1]["problem"]["code"], "no_such_job",
+        "left out, it is the token's own namespace"
+    );
+    let real = stranger
+        .get(&format!("/api/v1/runs/{}", objects.run))
+        .await
+        .problem(404, "no_such_run");
+    let none = stranger
+        .get("/api/v1/runs/run_0000000000001")
+        .await
+        .problem(404, "no_such_run");
+    assert_eq!(
+        real["detail"].as_str().unwrap().replace(&objects.run, "X"),
+        none["detail"]
+            .as_str()
+            .unwrap()
+            .replace("run_0000000000001", "X")
+    );
+    let widened = json!({"name": rand_name(), "role": "admin"});
+    let made = stranger.post("/api/v1/tokens", &widened).await.expect(201);
+    assert_eq!(
+        made["namespace"], "b",
+        "an admin of one namespace cannot step out of it"
+    );
+    server.stop().await;
+}
