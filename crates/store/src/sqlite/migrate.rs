@@ -10,7 +10,6 @@ use super::{Options, rollups, schema};
 use crate::{Error, failpoint};
 
 pub fn run(conn: &mut Connection, path: &Path, options: &Options) -> Result<(), Error> {
-    refuse_foreign(conn, path)?;
     let found: u32 = conn.pragma_query_value(None, "user_version", |row| row.get(0))?;
     if found > schema::KNOWN {
         return Err(Error::Newer {
@@ -27,7 +26,7 @@ pub fn run(conn: &mut Connection, path: &Path, options: &Options) -> Result<(), 
 }
 
 /// A file without tables is ours to fill; one with tables must carry our mark.
-fn refuse_foreign(conn: &Connection, path: &Path) -> Result<(), Error> {
+pub fn refuse_foreign(conn: &Connection, path: &Path) -> Result<(), Error> {
     let foreign = |why: &str| {
         let path = path.display();
         Error::Corrupt(format!(

@@ -14,7 +14,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::derived::Derived;
 use super::lock::DirectoryLock;
-use super::{Options, Sync, apply, failure, prune};
+use super::{Options, Sync, apply, failure, migrate, prune};
 use crate::{Commit, Error, Store, check, failpoint};
 
 pub struct Writer {
@@ -34,18 +34,10 @@ pub struct Writer {
 /// The writing connection. Foreign keys stay off: the change set's own expectations are checked instead.
 pub fn connect(path: &Path, options: &Options) -> Result<Connection, Error> {
     let conn = Connection::open(path)?;
+    migrate::refuse_foreign(&conn, path)?;
     conn.set_prepared_statement_cache_capacity(128);
     conn.busy_timeout(std::time::Duration::from_secs(1))?;
-    let mode = conn.query_row("PRAGMA journal_mode = WAL", [], |row| {
-        row.get::<_, String>(0)
-    });
-    let mode = mode.map_err(|error| match Error::from(error) {
-        Error::Corrupt(text) => Error::Corrupt(format!(
-            "{} is not a Drumtower store: {text}",
-            path.display()
-        )),
-        other => other,
-    })?;
+    let mode: String = conn.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
     if mode != "wal" {
         return Err(Error::Io(format!(
             "{} cannot use a write-ahead log (mode {mode})",
@@ -100,6 +92,14 @@ impl Writer {
     /// The file that holds the store.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Bounds the file to a number of pages, at least those it has, or frees it from the bound; says what holds. Beyond
+    /// the bound a commit answers [`Error::Full`].
+    pub fn limit_pages(&mut self, pages: Option<u32>) -> Result<u32, Error> {
+        let pages = pages.map_or(u32::MAX - 1, |pages| pages.max(1));
+        let sql = format!("PRAGMA max_page_count = {pages}");
+        Ok(self.conn.query_row(&sql, [], |row| row.get(0))?)
     }
 
     fn now() -> WallMs {

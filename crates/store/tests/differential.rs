@@ -1,0 +1,279 @@
+//! Random change sets, legal and not, on memory and on SQLite: the same answers, the same rows.
+//!
+//! `DRUMTOWER_SEED=n` repeats one history; `DRUMTOWER_LONG=1` tries more and longer ones.
+
+mod generate;
+
+use drumtower_core::model::{JobId, Run, RunId, RunState, WallMs};
+use drumtower_store::conformance::sample;
+use drumtower_store::memory::Memory;
+use drumtower_store::sqlite::{self, Options, Reader, Writer};
+use drumtower_store::{Commit, Error, JobFilter, Read, RunFilter, Store};
+use generate::{Generator, Random};
+use tempfile::TempDir;
+
+struct Sqlite {
+    opened: Option<(Writer, Reader)>,
+    options: Options,
+    directory: TempDir,
+}
+
+impl Sqlite {
+    fn new(random: &mut Random) -> Self {
+        let options = Options {
+            bucket_rows: 1 + random.below(40),
+            rollup_rows: 1 + random.below(60),
+            checkpoint_pages: 1 + random.below(200) as u32,
+            ..Options::default()
+        };
+        let mut store = Self {
+            opened: None,
+            options,
+            directory: TempDir::new().expect("a directory is made"),
+        };
+        store.reopen();
+        store
+    }
+
+    fn reopen(&mut self) {
+        self.opened = None;
+        self.opened = Some(
+            sqlite::open(self.directory.path(), self.options.clone()).expect("the store opens"),
+        );
+    }
+
+    fn pair(&mut self) -> &mut (Writer, Reader) {
+        self.opened.as_mut().expect("the store is open")
+    }
+}
+
+fn kind(outcome: &Result<Commit, Error>) -> &'static str {
+    match outcome {
+        Ok(Commit::Done) => "done",
+        Ok(Commit::Fenced) => "fenced",
+        Err(Error::Invariant(_)) => "invariant",
+        Err(_) => "another error",
+    }
+}
+
+/// Every row that can be read, in a form that can be compared.
+fn rows(read: &dyn Read, now: WallMs, generator: &Generator) -> Vec<String> {
+    let mut all = Vec::new();
+    let mut put = |what: &str, rows: String| all.push(format!("{what}: {rows}"));
+    put(
+        "segments",
+        format!("{:?}", read.segments().expect("it is read")),
+    );
+    put(
+        "counters",
+        format!("{:?}", read.counters().expect("it is read")),
+    );
+    put(
+        "pruned",
+        format!("{:?}", read.pruned().expect("it is read")),
+    );
+    put(
+        "tokens",
+        format!("{:?}", read.tokens().expect("it is read")),
+    );
+    put(
+        "due",
+        format!(
+            "{:?}",
+            read.jobs_due(now.plus(1 << 40), None, 99_999)
+                .expect("it is read")
+        ),
+    );
+    put(
+        "active",
+        format!("{:?}", read.active_runs(None, 99_999).expect("it is read")),
+    );
+    for parked in read.parked_keys().expect("it is read") {
+        let runs = read
+            .parked_runs(&parked.key, None, 99_999)
+            .expect("it is read");
+        assert_eq!(runs.len() as u64, parked.runs);
+        put("parked", format!("{} {runs:?}", parked.key));
+    }
+    let minutes = (now.0 / 60_000 - 100_000, now.0 / 60_000 + 100_000);
+    put(
+        "rollups",
+        format!(
+            "{:?}",
+            read.rollups(None, minutes.0, minutes.1)
+                .expect("it is read")
+        ),
+    );
+    for job in generator.jobs() {
+        put("job", format!("{:?}", read.job(job).expect("it is read")));
+        put(
+            "rollups",
+            format!(
+                "{:?}",
+                read.rollups(Some(job), minutes.0, minutes.1)
+                    .expect("it is read")
+            ),
+        );
+        put(
+            "unfired",
+            format!(
+                "{:?}",
+                read.unfired(job, WallMs(0), now.plus(1 << 40), 999)
+                    .expect("it is read")
+            ),
+        );
+    }
+    for (hash, at) in generator.keys() {
+        put(
+            "key",
+            format!(
+                "{:?} {:?}",
+                read.idempotency(&hash, at),
+                read.idempotency(&hash, now)
+            ),
+        );
+    }
+    put("jobs", format!("{:?}", list_jobs(read)));
+    for filter in filters(generator) {
+        put("runs", format!("{filter:?} {:?}", list_runs(read, &filter)));
+    }
+    for id in generator.runs() {
+        put("run", format!("{:?}", read.run(id).expect("it is read")));
+    }
+    all
+}
+
+fn list_jobs(read: &dyn Read) -> Vec<JobId> {
+    let (mut all, mut after) = (Vec::new(), None);
+    loop {
+        let page = read
+            .jobs(&JobFilter::default(), after.as_ref(), 7)
+            .expect("it is read");
+        all.extend(page.jobs.iter().map(|job| job.row.id));
+        after = page.next;
+        if after.is_none() {
+            return all;
+        }
+    }
+}
+
+fn filters(generator: &Generator) -> Vec<RunFilter> {
+    let mut filters = vec![
+        RunFilter::default(),
+        RunFilter {
+            namespace: Some(sample::namespace("team-b")),
+            ..RunFilter::default()
+        },
+        RunFilter {
+            states: vec![RunState::Cancelled, RunState::Pending],
+            ..RunFilter::default()
+        },
+    ];
+    for job in generator.jobs() {
+        filters.push(RunFilter {
+            job: Some(job),
+            ..RunFilter::default()
+        });
+        filters.push(RunFilter {
+            job: Some(job),
+            states: vec![RunState::Failed],
+            ..RunFilter::default()
+        });
+        filters.push(RunFilter {
+            job: Some(job),
+            states: vec![RunState::Completed],
+            ..RunFilter::default()
+        });
+    }
+    filters
+}
+
+fn list_runs(read: &dyn Read, filter: &RunFilter) -> Vec<Run> {
+    let (mut all, mut before): (Vec<Run>, Option<RunId>) = (Vec::new(), None);
+    loop {
+        let page = read.runs(filter, before, 13).expect("it is read");
+        all.extend(page.runs);
+        before = page.next;
+        if before.is_none() {
+            return all;
+        }
+    }
+}
+
+fn history(seed: u64, steps: usize) {
+    let mut random = Random(seed);
+    let mut sqlite = Sqlite::new(&mut random);
+    let mut memory = Memory::new();
+    let reader = memory.reader();
+    let mut generator = Generator::new(Random(seed ^ 0x5eed));
+    let mut counts = std::collections::BTreeMap::<&str, usize>::new();
+    for step in 0..steps {
+        if generator.wants_session() {
+            let server = drumtower_core::model::Actor::new("server-1");
+            let session = memory
+                .begin_session(&server, 3_000)
+                .expect("a session begins");
+            assert_eq!(
+                session,
+                sqlite
+                    .pair()
+                    .0
+                    .begin_session(&server, 3_000)
+                    .expect("a session begins")
+            );
+            generator.begin(session);
+        }
+        let changes = generator.changes();
+        let expected = memory.commit(&changes);
+        let outcome = sqlite.pair().0.commit(&changes);
+        *counts.entry(kind(&expected)).or_default() += 1;
+        assert_eq!(
+            kind(&outcome),
+            kind(&expected),
+            "seed {seed} step {step}: {outcome:?}, {expected:?}\n{changes:?}"
+        );
+        generator.settle(&changes, matches!(expected, Ok(Commit::Done)));
+        if random.below(9) == 0 {
+            sqlite.reopen();
+        }
+        if random.below(12) == 0 || step + 1 == steps {
+            let now = generator.now();
+            let (found, wanted) = (
+                rows(&sqlite.pair().1, now, &generator),
+                rows(&reader, now, &generator),
+            );
+            for (found, wanted) in found.iter().zip(&wanted) {
+                assert_eq!(found, wanted, "seed {seed} step {step}");
+            }
+            assert_eq!(found.len(), wanted.len());
+        }
+        let live = |store: &mut dyn Store| {
+            let rows = store.live_sessions().expect("they are read");
+            rows.iter().map(|row| (row.id, row.seq)).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            live(&mut sqlite.pair().0),
+            live(&mut memory),
+            "seed {seed} step {step}"
+        );
+    }
+    println!("seed {seed}: {counts:?}");
+    assert!(
+        counts.len() == 3 && counts["done"] * 2 > steps,
+        "the generator makes sets of each kind: {counts:?}"
+    );
+}
+
+#[test]
+fn sqlite_is_the_model() {
+    let long = std::env::var_os("DRUMTOWER_LONG").is_some();
+    if let Some(seed) = std::env::var("DRUMTOWER_SEED")
+        .ok()
+        .and_then(|seed| seed.parse().ok())
+    {
+        return history(seed, 300);
+    }
+    for seed in 0..if long { 100 } else { 5 } {
+        history(seed, if long { 600 } else { 120 });
+    }
+}

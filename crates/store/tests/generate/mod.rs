@@ -1,0 +1,429 @@
+//! A seeded maker of change sets. Most are legal; some have one thing wrong with them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use drumtower_core::change::{ChangeSet, JobChange, Prune, RunChange, ScheduleChange};
+use drumtower_core::model::{
+    Actor, Counters, Epoch, IdempotencyEntry, IdempotencyHash, JobId, JobRow, JsonText, Origin,
+    Pause, Retention, Role, Run, RunId, RunState, ScheduleRow, SegmentId, SegmentRow, SessionId,
+    TokenId, TokenRow, Unfired, UnfiredReason, WallMs,
+};
+use drumtower_store::conformance::sample::{self, T0};
+
+/// SplitMix64: small, seeded, the same on every machine.
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+
+    fn one_in(&mut self, count: u64) -> bool {
+        self.below(count) == 0
+    }
+
+    fn pick<T: Clone>(&mut self, from: &[T]) -> Option<T> {
+        if from.is_empty() {
+            None
+        } else {
+            Some(from[self.below(from.len() as u64) as usize].clone())
+        }
+    }
+}
+
+/// What the generator believes to be stored.
+pub struct Generator {
+    random: Random,
+    now_ms: i64,
+    session: Option<SessionId>,
+    old_session: Option<SessionId>,
+    seq: u64,
+    number: u64,
+    jobs: BTreeMap<JobId, JobRow>,
+    schedules: BTreeMap<JobId, ScheduleRow>,
+    active: BTreeMap<RunId, Run>,
+    seen: BTreeSet<RunId>,
+    keys: Vec<(IdempotencyHash, WallMs)>,
+    epochs: BTreeMap<SegmentId, (Epoch, u64)>,
+    ranges: Vec<Unfired>,
+}
+
+impl Generator {
+    pub fn new(random: Random) -> Self {
+        Self {
+            random,
+            now_ms: 0,
+            session: None,
+            old_session: None,
+            seq: 0,
+            number: 0,
+            jobs: BTreeMap::new(),
+            schedules: BTreeMap::new(),
+            active: BTreeMap::new(),
+            seen: BTreeSet::new(),
+            keys: Vec::new(),
+            epochs: BTreeMap::new(),
+            ranges: Vec::new(),
+        }
+    }
+
+    pub fn now(&self) -> WallMs {
+        T0.plus(self.now_ms)
+    }
+
+    pub fn jobs(&self) -> impl Iterator<Item = JobId> {
+        self.jobs.keys().copied()
+    }
+
+    pub fn runs(&self) -> impl Iterator<Item = RunId> {
+        self.seen.iter().copied()
+    }
+
+    pub fn keys(&self) -> impl Iterator<Item = (IdempotencyHash, WallMs)> {
+        self.keys.iter().copied()
+    }
+
+    pub fn wants_session(&mut self) -> bool {
+        self.session.is_none() || self.random.one_in(40)
+    }
+
+    pub fn begin(&mut self, session: SessionId) {
+        self.old_session = self.session.replace(session);
+        self.seq = 0;
+    }
+
+    /// The next set to try.
+    pub fn changes(&mut self) -> ChangeSet {
+        self.now_ms += match self.random.below(20) {
+            0 => 86_400_000 / 2,
+            1 => 7_200_000,
+            2..6 => 61_000,
+            _ => 900,
+        };
+        let mut changes = ChangeSet {
+            session: self.session.unwrap_or_default(),
+            seq: self.seq + 1,
+            extend_ms: 3_000,
+            revoke: self.old_session.into_iter().collect(),
+            ..ChangeSet::default()
+        };
+        self.add_jobs(&mut changes);
+        self.add_runs(&mut changes);
+        self.add_system(&mut changes);
+        if self.random.one_in(8) {
+            self.spoil(&mut changes);
+        }
+        changes
+    }
+
+    /// Takes over what was committed.
+    pub fn settle(&mut self, changes: &ChangeSet, done: bool) {
+        if !done {
+            return;
+        }
+        self.seq = changes.seq;
+        self.old_session = None;
+        for change in changes.jobs.values() {
+            let (JobChange::Insert(row) | JobChange::Update(row)) = change;
+            self.jobs.insert(row.id, row.clone());
+        }
+        self.schedules.extend(
+            changes
+                .schedules
+                .values()
+                .map(|change| (change.row.job, change.row.clone())),
+        );
+        for (id, change) in &changes.runs {
+            self.seen.insert(*id);
+            match change {
+                RunChange::Insert(run) | RunChange::Update(run) => {
+                    drop(self.active.insert(*id, run.clone()))
+                }
+                RunChange::Finish(_) | RunChange::InsertFinished(_) => drop(self.active.remove(id)),
+            }
+        }
+        self.keys.extend(
+            changes
+                .keys
+                .values()
+                .map(|entry| (entry.hash, entry.created)),
+        );
+        self.epochs.extend(
+            changes
+                .segments
+                .values()
+                .map(|row| (row.id, (row.epoch, row.id_mark))),
+        );
+        self.ranges.extend(changes.unfired.values().cloned());
+    }
+
+    fn number(&mut self) -> u64 {
+        self.number += 1;
+        self.number
+    }
+
+    fn add_jobs(&mut self, changes: &mut ChangeSet) {
+        if self.jobs.len() < 3 || (self.jobs.len() < 12 && self.random.one_in(12)) {
+            let number = self.number();
+            let row = sample::job_row(
+                number,
+                ["default", "team-b"][(number % 2) as usize],
+                &format!("job-{number}"),
+            );
+            let made = sample::new_jobs([row]);
+            changes.jobs.extend(made.jobs);
+            changes.versions.extend(made.versions);
+            changes.schedules.extend(made.schedules);
+        }
+        let ids: Vec<JobId> = self.jobs.keys().copied().collect();
+        let Some(id) = self.random.pick(&ids).filter(|_| self.random.one_in(3)) else {
+            return;
+        };
+        let mut row = self.jobs[&id].clone();
+        row.revision += 1;
+        match self.random.below(4) {
+            0 => {
+                row.paused = Some(Pause {
+                    at: self.now(),
+                    actor: Actor::new("ann"),
+                })
+            }
+            1 => row.deleted = true,
+            _ => {
+                row.version += 1;
+                changes
+                    .versions
+                    .insert((id, row.version), sample::version(&row));
+            }
+        }
+        changes.jobs.insert(id, JobChange::Update(row));
+        let old = &self.schedules[&id];
+        let (through, due) = (
+            self.now().max(old.fired_through),
+            self.random.one_in(4).then_some(self.now()),
+        );
+        let next = ScheduleRow {
+            job: id,
+            fired_through: through,
+            next_nominal: due,
+            next_due: due,
+            fires: old.fires + 1,
+        };
+        changes.schedules.insert(
+            id,
+            ScheduleChange {
+                expected: Some(old.fired_through),
+                row: next,
+            },
+        );
+        self.add_unfired(changes, id);
+    }
+
+    fn add_unfired(&mut self, changes: &mut ChangeSet, job: JobId) {
+        let mine: Vec<Unfired> = self
+            .ranges
+            .iter()
+            .filter(|range| range.job == job)
+            .cloned()
+            .collect();
+        let first = match self.random.pick(&mine).filter(|_| self.random.one_in(2)) {
+            Some(range) => range.first,
+            None => self.now(),
+        };
+        let (last, server) = (self.now().plus(10), Actor::new("server-1"));
+        let range = Unfired {
+            job,
+            first,
+            last,
+            version: 1,
+            count: 2,
+            reason: UnfiredReason::Overlap,
+            server,
+        };
+        changes.unfired.insert((job, first), range);
+    }
+
+    fn new_run(&mut self) -> Option<Run> {
+        let ids: Vec<JobId> = self.jobs.keys().copied().collect();
+        let job = self.random.pick(&ids)?;
+        let number = self.number();
+        let mut run = sample::run(self.now_ms, number % 4096, job);
+        run.namespace = self.jobs[&job].namespace.clone();
+        run.retention = Retention::ALL[self.random.below(4) as usize];
+        if self.random.one_in(2) {
+            (run.origin, run.nominal) = (Origin::Schedule, Some(run.due));
+        }
+        if self.random.one_in(4) {
+            run.parked = Some(format!("default/exec/{}", self.random.below(3)));
+        }
+        if self.random.one_in(6) {
+            let text = "p".repeat(self.random.below(3_000) as usize);
+            run.params = Some(JsonText::from_value(&serde_json::json!(text)));
+        }
+        Some(run)
+    }
+
+    fn end(&mut self, run: &Run) -> Run {
+        let state = [
+            RunState::Completed,
+            RunState::Completed,
+            RunState::Failed,
+            RunState::Cancelled,
+        ];
+        let state = state[self.random.below(4) as usize];
+        let lasted = T0.plus(self.now_ms).since(run.created).max(0);
+        let mut fresh = run.clone();
+        (fresh.parked, fresh.state) = (None, RunState::Pending);
+        fresh.attempts.clear();
+        fresh.transitions.truncate(1);
+        let mut ended = sample::ended(fresh, state, lasted);
+        if self.random.one_in(8) {
+            ended.result = Some(JsonText::from_value(&serde_json::json!("r".repeat(2_000))));
+        }
+        ended
+    }
+
+    fn add_runs(&mut self, changes: &mut ChangeSet) {
+        let known: Vec<Run> = self.active.values().cloned().collect();
+        for run in known {
+            let change = match self.random.below(5) {
+                0 | 1 => RunChange::Finish(self.end(&run)),
+                2 if run.state == RunState::Pending => RunChange::Update(sample::running(Run {
+                    parked: None,
+                    ..run
+                })),
+                _ => continue,
+            };
+            changes.runs.insert(change.run().id, change);
+        }
+        for _ in 0..self.random.below(14) {
+            let Some(run) = self.new_run() else { return };
+            let at_once = self.random.one_in(5);
+            let change = if at_once {
+                RunChange::InsertFinished(self.end(&run))
+            } else {
+                RunChange::Insert(run)
+            };
+            if !self.seen.contains(&change.run().id) {
+                changes.runs.insert(change.run().id, change);
+            }
+        }
+    }
+
+    fn add_system(&mut self, changes: &mut ChangeSet) {
+        let number = self.number();
+        if self.random.one_in(3) {
+            let id = SegmentId(self.random.below(5) as u16);
+            let (epoch, mark) = self.epochs.get(&id).copied().unwrap_or_default();
+            let (epoch, id_mark) = (Epoch(epoch.0 + self.random.below(2)), mark + number);
+            changes.segments.insert(
+                id,
+                SegmentRow {
+                    id,
+                    owner: changes.session,
+                    epoch,
+                    id_mark,
+                },
+            );
+            let counters = Counters {
+                created: number,
+                completed: 3,
+                failed: 2,
+                cancelled: 1,
+            };
+            changes
+                .counters
+                .insert((id, sample::namespace("team-b")), counters);
+        }
+        if self.random.one_in(3) {
+            let text = format!("key-{}", number % 700);
+            let hash = IdempotencyHash::of("default", "one", &text);
+            let (run, created) = (RunId(number), self.now());
+            changes.keys.insert(
+                hash,
+                IdempotencyEntry {
+                    hash,
+                    fingerprint: hash,
+                    run,
+                    created,
+                },
+            );
+        }
+        if self.random.one_in(10) {
+            let id = TokenId(self.random.next());
+            let (name, actor, created) = (format!("token-{number}"), Actor::new("ann"), self.now());
+            let hash = [number as u8; 32];
+            let row = TokenRow {
+                id,
+                name,
+                role: Role::Viewer,
+                namespace: None,
+                hash,
+                created,
+                actor,
+                revoked: false,
+            };
+            changes.tokens.insert(id, row);
+        }
+        if self.random.one_in(2) {
+            changes.prune = Some(Prune {
+                now: self.now(),
+                limit: self.random.below(12) as usize,
+            });
+        }
+    }
+
+    /// Breaks one thing.
+    fn spoil(&mut self, changes: &mut ChangeSet) {
+        let seen: Vec<RunId> = self.seen.iter().copied().collect();
+        let run = self.random.pick(&seen).map(|id| Run {
+            id,
+            ..sample::run(0, 0, sample::job_id(1))
+        });
+        let stranger = sample::run(self.now_ms, 4_095, sample::job_id(1));
+        let jobs: Vec<JobRow> = self.jobs.values().cloned().collect();
+        let taken = self.random.pick(&jobs);
+        match (self.random.below(9), run, taken) {
+            (0, ..) => changes.seq += self.random.below(3) + 1,
+            (1, ..) => changes.seq -= 1,
+            (2, Some(run), _) => drop(changes.runs.insert(run.id, RunChange::Insert(run))),
+            (3, Some(run), _) => {
+                let ended = sample::ended(run, RunState::Failed, 1);
+                changes
+                    .runs
+                    .insert(ended.id, RunChange::InsertFinished(ended));
+            }
+            (4, ..) => drop(
+                changes
+                    .runs
+                    .insert(stranger.id, RunChange::Update(stranger)),
+            ),
+            (5, _, Some(row)) => {
+                let made = sample::new_jobs([JobRow {
+                    id: sample::job_id(4_000),
+                    ..row
+                }]);
+                changes.jobs.extend(made.jobs);
+                changes.versions.extend(made.versions);
+                changes.schedules.extend(made.schedules);
+            }
+            (6, _, Some(row)) => {
+                let row = sample::schedule(row.id, None);
+                let expected = Some(T0.plus(-77));
+                changes
+                    .schedules
+                    .insert(row.job, ScheduleChange { expected, row });
+            }
+            (7, ..) => changes.revoke.push(SessionId(777)),
+            _ => changes.session = SessionId(changes.session.0 + 5),
+        }
+    }
+}
