@@ -1,1 +1,143 @@
-fn main() {}
+//! Drumtower in one binary: server, worker and command line.
+//!
+//! One file or directory per noun; each holds its arguments and what they do. [`failure`] says what the exit codes mean.
+
+mod audit;
+mod client;
+mod connect;
+mod dev;
+mod duration;
+mod failure;
+mod job;
+mod logging;
+mod manifest;
+mod output;
+mod run;
+mod schema;
+mod serve;
+mod token;
+mod work;
+mod worker;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use drumtower_worker::supervisor;
+
+/// A distributed job scheduler
+///
+/// Start with everything in one process and a few jobs to look at:
+///
+///     drumtower dev --demo
+///
+/// Then, in another terminal:
+///
+///     drumtower job list
+///     drumtower run list
+///     drumtower job trigger greet --params '{"name": "Ada"}' --wait
+///
+/// On the machine of the server no address and no token are needed. Elsewhere give them with --url and --token, or set
+/// DRUMTOWER_URL and DRUMTOWER_TOKEN.
+///
+/// Exit codes: 0 it worked, 1 it failed, 2 the command line is not understood, 3 there is no such thing, 4 the server
+/// refuses, 5 the server cannot be reached or is not ready. `run wait` is 0 only if the run is COMPLETED.
+///
+/// DRUMTOWER_LOG sets what is logged to standard error, such as `debug` or `drumtower_server=debug,warn`.
+#[derive(Debug, Parser)]
+#[command(
+    name = "drumtower",
+    version,
+    verbatim_doc_comment,
+    arg_required_else_help = true
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Dev(dev::Dev),
+    Serve(serve::Serve),
+    Work(work::Work),
+    /// Jobs: apply, list, show, pause, resume, trigger, delete
+    #[command(subcommand)]
+    Job(job::Command),
+    /// Runs: list, show, logs, cancel, wait
+    #[command(subcommand)]
+    Run(run::Command),
+    /// Workers: list
+    #[command(subcommand)]
+    Worker(worker::Command),
+    /// Tokens: create, list, revoke
+    #[command(subcommand)]
+    Token(token::Command),
+    /// Schemas of manifests
+    #[command(subcommand)]
+    Schema(schema::Command),
+    /// Journals of what happened, and the check of what should have
+    #[command(subcommand)]
+    Audit(audit::Command),
+    /// Figures to measure again: throughput, wheel
+    #[command(subcommand)]
+}
+
+fn main() -> ExitCode {
+    // A supervisor must come to life before any thread does, and knows no flags.
+    if std::env::args_os()
+        .nth(1)
+        .is_some_and(|argument| argument == supervisor::ENTRY)
+    {
+        return supervisor::supervise_main();
+    }
+    let cli = Cli::parse();
+    logging::start();
+    let done = match cli.command {
+        Command::Dev(dev) => dev.run(),
+        Command::Serve(serve) => serve.run(),
+        Command::Work(work) => work.run(),
+        Command::Job(command) => job::run(command),
+        Command::Run(command) => run::run(command),
+        Command::Worker(command) => worker::run(command),
+        Command::Token(command) => token::run(command),
+        Command::Schema(command) => schema::run(&command),
+        Command::Audit(command) => audit::run(command),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_says_what_it_does() {
+        fn walk(command: &clap::Command, path: &str) {
+            for verb in command
+                .get_subcommands()
+                .filter(|verb| verb.get_name() != "help")
+            {
+                let path = format!("{path} {}", verb.get_name());
+                assert!(verb.get_about().is_some(), "{path} has no help");
+                for argument in verb.get_arguments() {
+                    assert!(
+                        argument.get_help().is_some(),
+                        "{path} --{} has no help",
+                        argument.get_id()
+                    );
+                }
+                walk(verb, &path);
+            }
+        }
+        walk(&Cli::command(), "drumtower");
+    }
+}

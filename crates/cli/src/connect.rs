@@ -1,0 +1,160 @@
+//! Where the server is and how to prove who asks.
+//!
+//! Flags win over `DRUMTOWER_URL` and `DRUMTOWER_TOKEN`, and those over what a server on this machine leaves in its data
+//! directory: `server.url` and `local.token`.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use crate::failure::{Exit, Failure, Result};
+
+/// The address that a server listens on unless told otherwise.
+pub const DEFAULT_LISTEN: &str = "127.0.0.1:7070";
+
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Connection")]
+pub struct Connect {
+    /// Where the server listens, such as http://127.0.0.1:7070
+    #[arg(long, env = "DRUMTOWER_URL", value_name = "URL")]
+    pub url: Option<String>,
+    /// The token to show to the server
+    #[arg(
+        long,
+        env = "DRUMTOWER_TOKEN",
+        value_name = "TOKEN",
+        hide_env_values = true
+    )]
+    pub token: Option<String>,
+    /// The data directory of a server on this machine, where its address and a token are found
+    #[arg(long, env = "DRUMTOWER_DATA", value_name = "DIR")]
+    pub data: Option<PathBuf>,
+}
+
+/// A server and a token for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    pub url: String,
+    pub token: Option<String>,
+}
+
+impl Connect {
+    pub fn target(&self) -> Result<Target> {
+        let dir = data_dir(self.data.as_deref());
+        let local_url = dir
+            .as_ref()
+            .and_then(|dir| first_line(&dir.join("server.url")));
+        let local_token = dir
+            .as_ref()
+            .and_then(|dir| first_line(&dir.join("local.token")));
+        self.choose(local_url, local_token)
+    }
+
+    /// A local token is only ever shown to the local server it came with.
+    fn choose(&self, local_url: Option<String>, local_token: Option<String>) -> Result<Target> {
+        let given = self
+            .url
+            .as_deref()
+            .map(|url| url.trim_end_matches('/').to_owned());
+        let is_local = match (&given, &local_url) {
+            (Some(given), Some(local)) => given == local,
+            (None, Some(_)) => true,
+            (_, None) => false,
+        };
+        let url = given
+            .or(local_url)
+            .unwrap_or_else(|| format!("http://{DEFAULT_LISTEN}"));
+        if !url.starts_with("http://") {
+            return Err(Failure::new(
+                Exit::Usage,
+                format!("the server's address `{url}` must begin with http://"),
+            )
+            .remedy(format!("--url http://{DEFAULT_LISTEN}")));
+        }
+        let token = self.token.clone().or(local_token.filter(|_| is_local));
+        Ok(Target { url, token })
+    }
+}
+
+/// The data directory: the one given, or the user's own.
+pub fn data_dir(given: Option<&Path>) -> Option<PathBuf> {
+    if let Some(given) = given {
+        return Some(given.to_owned());
+    }
+    let variable = |name| {
+        std::env::var_os(name)
+            .filter(|value| !value.is_empty())
+            .map(PathBuf::from)
+    };
+    let share = variable("XDG_DATA_HOME").or_else(|| Some(variable("HOME")?.join(".local/share")));
+    share.map(|share| share.join("drumtower"))
+}
+
+/// As [`data_dir`], for commands that cannot do without.
+pub fn require_data_dir(given: Option<&Path>) -> Result<PathBuf> {
+    data_dir(given).ok_or_else(|| {
+        Failure::usage("there is no home directory to keep data in")
+            .remedy("give a directory with --data DIR")
+    })
+}
+
+fn first_line(path: &Path) -> Option<String> {
+    let text = std::fs::read_to_string(path).ok()?;
+    text.lines()
+        .next()
+        .map(|line| line.trim().to_owned())
+        .filter(|line| !line.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn choose(url: Option<&str>, token: Option<&str>, local: Option<(&str, &str)>) -> Target {
+        let connect = Connect {
+            url: url.map(Into::into),
+            token: token.map(Into::into),
+            data: None,
+        };
+        connect
+            .choose(local.map(|l| l.0.into()), local.map(|l| l.1.into()))
+            .expect("a target")
+    }
+
+    #[test]
+    fn a_local_server_needs_neither_flag() {
+        let local = Some(("http://127.0.0.1:9", "drt_local"));
+        let expected = Target {
+            url: "http://127.0.0.1:9".into(),
+            token: Some("drt_local".into()),
+        };
+        assert_eq!(choose(None, None, local), expected);
+        assert_eq!(choose(Some("http://127.0.0.1:9/"), None, local), expected);
+    }
+
+    #[test]
+    fn a_local_token_is_not_shown_to_another_server() {
+        let local = Some(("http://127.0.0.1:9", "drt_local"));
+        assert_eq!(
+            choose(Some("http://10.0.0.1:7070"), None, local).token,
+            None
+        );
+        assert_eq!(choose(None, None, None).url, "http://127.0.0.1:7070");
+    }
+
+    #[test]
+    fn flags_win() {
+        let target = choose(
+            Some("http://a:1"),
+            Some("drt_mine"),
+            Some(("http://b:2", "drt_local")),
+        );
+        assert_eq!(
+            target,
+            Target {
+                url: "http://a:1".into(),
+                token: Some("drt_mine".into())
+            }
+        );
+    }
+}

@@ -1,0 +1,152 @@
+//! `drumtower dev`: server and worker in one process, to try things out.
+
+use clap::Args;
+use drumtower_server::serve::{self, Started};
+use drumtower_worker::agent::{self, leave_on_signals};
+use tokio::sync::oneshot;
+use tokio::task::JoinError;
+
+use crate::client::Client;
+use crate::connect::Target;
+use crate::failure::{Failure, Result};
+use crate::job::put;
+use crate::manifest::{self, Document, Source};
+use crate::output::line;
+use crate::serve::{Place, announcement, failure, runtime};
+use crate::work::{self, no_signals};
+
+const DEMO: &str = include_str!("demo.yaml");
+
+/// Run a server and one worker in one process
+///
+/// The way to try things out: everything is kept as by `drumtower serve`, and tasks run on this machine, as you.
+///
+///     drumtower dev --demo
+///     drumtower dev --data /tmp/try --listen 127.0.0.1:7071
+#[derive(Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub struct Dev {
+    /// Apply a few small jobs to look at
+    #[arg(long)]
+    demo: bool,
+    #[command(flatten)]
+    place: Place,
+}
+
+impl Dev {
+    pub fn run(self) -> Result<()> {
+        let options = self.place.options()?;
+        runtime()?.block_on(self.live(options))
+    }
+
+    async fn live(self, options: serve::Options) -> Result<()> {
+        let leave = leave_on_signals().map_err(no_signals)?;
+        let data = options.data.clone();
+        let (tell, told) = oneshot::channel();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let announce = move |started| {
+            let _ = tell.send(started);
+        };
+        let shutdown = async {
+            let _ = stopped.await;
+        };
+        let mut server = tokio::spawn(serve::run(options, announce, shutdown));
+        // A server that fails drops the sender without a word and says why by its end.
+        let Ok(started) = told.await else {
+            return ended(server.await);
+        };
+        let worker = agent::Options {
+            servers: vec![started.url.clone()],
+            token: Some(started.local.text().to_owned()),
+            scratch_root: data.join("scratch"),
+            ..agent::Options::default()
+        };
+        if self.demo {
+            apply_demo(&started).await?;
+        }
+        line(&format!(
+            "{}\n\n{}",
+            announcement(&started, &data),
+            next_steps(self.demo)
+        ))?;
+        // A signal makes the worker leave; when it has, the server follows.
+        tokio::select! {
+            end = agent::run(worker, leave) => {
+                let _ = stop.send(());
+                end.map_err(work::failure).and(ended(server.await))
+            }
+            end = &mut server => ended(end),
+        }
+    }
+}
+
+fn ended(end: std::result::Result<std::result::Result<(), serve::Error>, JoinError>) -> Result<()> {
+    match end {
+        Ok(end) => end.map_err(failure),
+        Err(error) => Err(Failure::failed(format!("the server broke down: {error}"))),
+    }
+}
+
+/// The demo goes through the front door, like any other job.
+async fn apply_demo(started: &Started) -> Result<()> {
+    let target = Target {
+        url: started.url.clone(),
+        token: Some(started.local.text().to_owned()),
+    };
+    let apply = move || -> Result<()> {
+        let client = Client::to(target);
+        demo_jobs()
+            .iter()
+            .try_for_each(|job| put(&client, job).map(|_| ()))
+    };
+    let applied = tokio::task::spawn_blocking(apply).await;
+    applied.unwrap_or_else(|error| {
+        Err(Failure::failed(format!(
+            "the demo could not be applied: {error}"
+        )))
+    })
+}
+
+fn demo_jobs() -> Vec<Document> {
+    manifest::parse(&Source {
+        name: "demo.yaml".to_owned(),
+        text: DEMO.to_owned(),
+    })
+    .0
+}
+
+fn next_steps(demo: bool) -> &'static str {
+    if demo {
+        "\
+Try, in another terminal:
+  drumtower job list
+  drumtower run list
+  drumtower job trigger greet --params '{\"name\": \"Ada\"}' --wait
+  drumtower run list --job fails --state failed
+  drumtower run logs -f RUN
+Ctrl-C stops it; a second Ctrl-C does not wait for what runs."
+    } else {
+        "\
+Try, in another terminal:
+  drumtower job apply -f FILE
+  drumtower job list
+  drumtower job apply --help
+Ctrl-C stops it; a second Ctrl-C does not wait for what runs."
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_demo_is_what_it_says() {
+        let (jobs, faults) = manifest::parse(&Source {
+            name: "demo.yaml".to_owned(),
+            text: DEMO.to_owned(),
+        });
+        assert_eq!(faults, []);
+        let names: Vec<&str> = jobs.iter().map(|job| job.spec.name.as_str()).collect();
+        assert_eq!(names, ["hello", "minutely", "fails", "greet"]);
+    }
+}

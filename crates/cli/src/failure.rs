@@ -1,0 +1,108 @@
+//! How a command ends when it does not end well, and the exit code that says so.
+//!
+//! | code | meaning |
+//! |---|---|
+//! | 0 | it worked; for `run wait` and `job trigger --wait`: the run is COMPLETED |
+//! | 1 | it failed, or the run that was waited for did not complete |
+//! | 2 | the command line is not understood |
+//! | 3 | there is no such job, run, token or log |
+//! | 4 | the server refuses: not allowed, not valid, or in conflict with what is there |
+//! | 5 | no answer could be had: the server is not running, not ready or overloaded |
+
+use std::io;
+use std::process::ExitCode;
+
+pub type Result<T> = std::result::Result<T, Failure>;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    Failed = 1,
+    Usage = 2,
+    NotFound = 3,
+    Refused = 4,
+    Unavailable = 5,
+}
+
+/// What went wrong and what can be done about it.
+#[derive(Debug)]
+pub struct Failure {
+    pub exit: Exit,
+    message: String,
+    remedy: Option<String>,
+    /// Whoever read our output has gone. That is their right and nobody's failure.
+    quiet: bool,
+}
+
+impl Failure {
+    pub fn new(exit: Exit, message: impl Into<String>) -> Self {
+        Self {
+            exit,
+            message: message.into(),
+            remedy: None,
+            quiet: false,
+        }
+    }
+
+    pub fn failed(message: impl Into<String>) -> Self {
+        Self::new(Exit::Failed, message)
+    }
+
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self::new(Exit::Usage, message)
+    }
+
+    pub fn remedy(mut self, remedy: impl Into<String>) -> Self {
+        self.remedy = Some(remedy.into());
+        self
+    }
+
+    pub fn file(path: &std::path::Path, error: &io::Error) -> Self {
+        Self::failed(format!("{}: {error}", path.display()))
+    }
+
+    /// Prints what there is to say and returns the exit code.
+    pub fn report(&self) -> ExitCode {
+        if self.quiet {
+            return ExitCode::SUCCESS;
+        }
+        eprint!("{self}");
+        ExitCode::from(self.exit as u8)
+    }
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        writeln!(f, "error: {}", self.message)?;
+        match &self.remedy {
+            Some(remedy) => writeln!(f, "  try: {remedy}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Only output to our own standard streams is converted this way; files say their name.
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        let quiet = error.kind() == io::ErrorKind::BrokenPipe;
+        Self {
+            quiet,
+            ..Self::failed(format!("the output cannot be written: {error}"))
+        }
+    }
+}
+
+impl From<drumtower_store::Error> for Failure {
+    fn from(error: drumtower_store::Error) -> Self {
+        let exit = match error {
+            drumtower_store::Error::Locked(_) => Exit::Unavailable,
+            _ => Exit::Failed,
+        };
+        Self::new(exit, error.to_string())
+    }
+}
+
+impl From<drumtower_audit::Error> for Failure {
+    fn from(error: drumtower_audit::Error) -> Self {
+        Self::failed(error.to_string())
+    }
+}

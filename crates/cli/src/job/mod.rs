@@ -1,0 +1,320 @@
+//! `drumtower job`: definitions, and triggering them.
+
+mod apply;
+mod trigger;
+
+use clap::{Args, Subcommand};
+use drumtower_core::model::NamespaceName;
+use serde_json::Value;
+use ureq::http::Method;
+
+use crate::client::{Call, Client, segment};
+use crate::connect::Connect;
+use crate::failure::Result;
+use crate::output::{self, Cell, Column, Output, View, text};
+
+pub use apply::put;
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    Apply(apply::Apply),
+    List(List),
+    Show(Show),
+    /// Keep jobs from firing by themselves
+    ///
+    /// Runs that are under way go on, and a paused job can still be triggered. The times that pass meanwhile make no runs.
+    ///
+    ///     drumtower job pause hello
+    #[command(verbatim_doc_comment)]
+    Pause(Act),
+    /// Let paused jobs fire again
+    ///
+    ///     drumtower job resume hello
+    #[command(verbatim_doc_comment)]
+    Resume(Act),
+    Trigger(trigger::Trigger),
+    /// Delete jobs
+    ///
+    /// Runs that are under way go on, and finished ones are kept as long as the job said.
+    ///
+    ///     drumtower job delete hello
+    #[command(verbatim_doc_comment)]
+    Delete(Act),
+}
+
+/// List jobs
+///
+/// Without -n the jobs of every namespace that the token may see.
+///
+///     drumtower job list
+///     drumtower job list -n billing --label team=payments --paused
+#[derive(Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub struct List {
+    /// Only jobs of this namespace
+    #[arg(short, long, env = "DRUMTOWER_NAMESPACE")]
+    namespace: Option<NamespaceName>,
+    /// Only jobs with this label; may be repeated, all must match
+    #[arg(short, long = "label", value_name = "KEY=VALUE")]
+    labels: Vec<String>,
+    /// Only jobs that are paused
+    #[arg(long, conflicts_with = "active")]
+    paused: bool,
+    /// Only jobs that are not paused
+    #[arg(long)]
+    active: bool,
+    #[command(flatten)]
+    output: Output,
+    #[command(flatten)]
+    connect: Connect,
+}
+
+/// Show one job: its definition, its state and when it fires next
+///
+///     drumtower job show hello
+///     drumtower job show hello -o yaml
+#[derive(Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub struct Show {
+    /// The job's name
+    name: String,
+    #[command(flatten)]
+    namespace: Namespace,
+    #[command(flatten)]
+    output: Output,
+    #[command(flatten)]
+    connect: Connect,
+}
+
+#[derive(Args, Debug)]
+pub struct Act {
+    /// The names of the jobs
+    #[arg(required = true, value_name = "NAME")]
+    names: Vec<String>,
+    #[command(flatten)]
+    namespace: Namespace,
+    #[command(flatten)]
+    output: Output,
+    #[command(flatten)]
+    connect: Connect,
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct Namespace {
+    /// The namespace of the job
+    #[arg(short, long, env = "DRUMTOWER_NAMESPACE", default_value = "default")]
+    pub namespace: NamespaceName,
+}
+
+const COLUMNS: &[Column] = &[
+    Column {
+        head: "NAMESPACE",
+        cell: |job| Cell::text(job, "namespace"),
+    },
+    Column {
+        head: "NAME",
+        cell: |job| Cell::text(job, "name"),
+    },
+    Column {
+        head: "STATE",
+        cell: |job| Cell::State(state(job).to_owned()),
+    },
+    Column {
+        head: "SCHEDULE",
+        cell: |job| Cell::Text(schedule(job)),
+    },
+    Column {
+        head: "NEXT",
+        cell: |job| Cell::time(job, "next_due"),
+    },
+    Column {
+        head: "FIRES",
+        cell: |job| Cell::text(job, "fires"),
+    },
+    Column {
+        head: "VERSION",
+        cell: |job| Cell::text(job, "version"),
+    },
+];
+
+pub fn run(command: Command) -> Result<()> {
+    match command {
+        Command::Apply(apply) => apply.run(),
+        Command::List(list) => list.run(),
+        Command::Show(show) => show.run(),
+        Command::Trigger(trigger) => trigger.run(),
+        Command::Pause(act) => act.post("pause", "paused"),
+        Command::Resume(act) => act.post("resume", "resumed"),
+        Command::Delete(act) => act.delete(),
+    }
+}
+
+/// The address of a job.
+fn path(namespace: &NamespaceName, name: &str) -> String {
+    format!("/api/v1/namespaces/{namespace}/jobs/{}", segment(name))
+}
+
+fn state(job: &Value) -> &'static str {
+    if job.get("paused").is_some_and(|paused| !paused.is_null()) {
+        "paused"
+    } else {
+        "active"
+    }
+}
+
+/// The schedule in one line.
+fn schedule(job: &Value) -> String {
+    let entries = job.pointer("/spec/schedule").and_then(Value::as_array);
+    let words = entries.into_iter().flatten().map(|entry| {
+        let every = text(entry, "every");
+        let cron = [text(entry, "cron"), text(entry, "timezone")].join(" ");
+        let at = text(entry, "at");
+        match (every.is_empty(), at.is_empty()) {
+            (false, _) => format!("every {every}"),
+            (_, false) => format!("at {at}"),
+            _ => cron.trim_end().to_owned(),
+        }
+    });
+    let words: Vec<String> = words.collect();
+    if words.is_empty() {
+        "by trigger".to_owned()
+    } else {
+        words.join(", ")
+    }
+}
+
+impl List {
+    fn run(self) -> Result<()> {
+        let client = Client::new(&self.connect)?;
+        let paused = self
+            .paused
+            .then_some("true")
+            .or(self.active.then_some("false"));
+        let page = || {
+            let call = Call::get("/api/v1/jobs")
+                .maybe("namespace", self.namespace.as_ref())
+                .maybe("paused", paused);
+            self.labels
+                .iter()
+                .fold(call, |call, label| call.query("label", label))
+        };
+        self.output.list(
+            client.list(page, None)?,
+            COLUMNS,
+            "no jobs; make one with `drumtower job apply -f FILE`",
+        )
+    }
+}
+
+impl Show {
+    fn run(self) -> Result<()> {
+        let client = Client::new(&self.connect)?;
+        let job = client.value(Call::get(path(&self.namespace.namespace, &self.name)))?;
+        self.output.one(&job, |view| describe(&job, view))
+    }
+}
+
+impl Act {
+    fn post(self, verb: &str, done: &str) -> Result<()> {
+        let client = Client::new(&self.connect)?;
+        for name in &self.names {
+            let job = client.value(Call::post(format!(
+                "{}/{verb}",
+                path(&self.namespace.namespace, name)
+            )))?;
+            self.output.one(&job, |_| {
+                format!("job {}/{name} {done}\n", self.namespace.namespace)
+            })?;
+        }
+        Ok(())
+    }
+
+    fn delete(self) -> Result<()> {
+        let client = Client::new(&self.connect)?;
+        for name in &self.names {
+            client.send(Call::new(
+                Method::DELETE,
+                path(&self.namespace.namespace, name),
+            ))?;
+            let deleted = serde_json::json!({"namespace": self.namespace.namespace, "name": name, "deleted": true});
+            self.output.one(&deleted, |_| {
+                format!("job {}/{name} deleted\n", self.namespace.namespace)
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// A job in words.
+fn describe(job: &Value, view: View) -> String {
+    let time = |field: &str| Cell::time(job, field).words(view);
+    let mut lines = vec![
+        (
+            "name",
+            format!("{}/{}", text(job, "namespace"), text(job, "name")),
+        ),
+        ("id", text(job, "id")),
+        ("state", state(job).to_owned()),
+        ("schedule", schedule(job)),
+        ("next", time("next_due")),
+        ("fires", text(job, "fires")),
+        (
+            "version",
+            format!(
+                "{} (revision {})",
+                text(job, "version"),
+                text(job, "revision")
+            ),
+        ),
+        (
+            "updated",
+            format!("{} by {}", time("updated"), text(job, "actor")),
+        ),
+    ];
+    if state(job) == "paused" {
+        lines.push((
+            "paused",
+            format!("{} by {}", time("paused.at"), text(job, "paused.actor")),
+        ));
+    }
+    if job
+        .get("last_unfired")
+        .is_some_and(|range| !range.is_null())
+    {
+        let (first, last) = (time("last_unfired.first"), time("last_unfired.last"));
+        let (count, reason) = (
+            text(job, "last_unfired.count"),
+            text(job, "last_unfired.reason"),
+        );
+        lines.push((
+            "last unfired",
+            format!("{count} times, {first} to {last}: {reason}"),
+        ));
+    }
+    lines.push(("task", text(job, "spec.task")));
+    output::pairs(&lines)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn schedules_read_in_one_line() {
+        let job = json!({"spec": {"schedule": [
+            {"cron": "0 2 * * *", "timezone": "Europe/Berlin"}, {"every": "5s"}, {"at": "2026-01-01T00:00:00Z"}
+        ]}});
+        assert_eq!(
+            schedule(&job),
+            "0 2 * * * Europe/Berlin, every 5s, at 2026-01-01T00:00:00Z"
+        );
+        assert_eq!(schedule(&json!({"spec": {}})), "by trigger");
+    }
+
+    #[test]
+    fn a_paused_job_says_so() {
+        assert_eq!(state(&json!({"paused": null})), "active");
+        assert_eq!(state(&json!({"paused": {"at": "x"}})), "paused");
+    }
+}

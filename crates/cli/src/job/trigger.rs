@@ -1,0 +1,65 @@
+//! `drumtower job trigger`: one run, now.
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::{Namespace, path};
+use crate::client::{Call, Client};
+use crate::connect::Connect;
+use crate::failure::{Failure, Result};
+use crate::output::{Output, text};
+use crate::run::wait;
+
+/// Run a job now
+///
+/// Prints the id of the run. With --key a repetition of the command within 24 hours gives the same run, not another.
+///
+///     drumtower job trigger hello
+///     drumtower job trigger report --params '{"month": "2026-01"}' --wait
+///     drumtower job trigger charge --key order-7
+#[derive(Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub struct Trigger {
+    /// The job's name
+    name: String,
+    /// Parameters instead of the job's own, as JSON
+    #[arg(short, long, value_name = "JSON")]
+    params: Option<String>,
+    /// An idempotency key: the same key gives the same run for 24 hours
+    #[arg(short, long)]
+    key: Option<String>,
+    /// Wait for the run to end; the exit code is 0 only if it is COMPLETED
+    #[arg(short, long)]
+    wait: bool,
+    #[command(flatten)]
+    namespace: Namespace,
+    #[command(flatten)]
+    output: Output,
+    #[command(flatten)]
+    connect: Connect,
+}
+
+impl Trigger {
+    pub fn run(self) -> Result<()> {
+        let mut call = Call::post(format!(
+            "{}/runs",
+            path(&self.namespace.namespace, &self.name)
+        ));
+        if let Some(params) = &self.params {
+            let params: Value = serde_json::from_str(params).map_err(|error| {
+                Failure::usage(format!("--params `{params}` is not JSON: {error}"))
+            })?;
+            call = call.json(json!({ "params": params }));
+        }
+        if let Some(key) = &self.key {
+            call = call.header("idempotency-key", key);
+        }
+        let client = Client::new(&self.connect)?;
+        let run = client.value(call)?;
+        let id = text(&run, "id");
+        if self.wait {
+            return wait::until_end(&client, &id, None, self.output);
+        }
+        self.output.one(&run, |_| format!("{id}\n"))
+    }
+}

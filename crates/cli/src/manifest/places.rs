@@ -1,0 +1,164 @@
+//! Where each key of a document stands.
+
+use serde::Deserialize;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_saphyr::{Location, Spanned};
+
+/// The keys of a document in the order in which they are written, each with its path.
+#[derive(Debug)]
+pub struct Places(Vec<Place>);
+
+#[derive(Debug)]
+struct Place {
+    path: String,
+    line: u64,
+    column: u64,
+    is_map: bool,
+}
+
+impl Places {
+    /// The place of a path, or of the nearest one above it that is written down.
+    pub fn of(&self, path: &str) -> Option<(u64, u64)> {
+        let mut path = path;
+        loop {
+            if let Some(place) = self.0.iter().find(|place| place.path == path) {
+                return Some((place.line, place.column));
+            }
+            path = path.rsplit_once(['.', '[']).map(|(above, _)| above)?;
+        }
+    }
+
+    /// The path of the last key that begins at or before a place.
+    pub fn at(&self, line: u64, column: u64) -> Option<String> {
+        let before = self
+            .0
+            .iter()
+            .take_while(|place| (place.line, place.column) <= (line, column));
+        before
+            .last()
+            .map(|place| place.path.clone())
+            .filter(|path| !path.is_empty())
+    }
+
+    /// The path of the mapping around a place; `None` when that is the document.
+    pub fn mapping(&self, line: u64, column: u64) -> Option<String> {
+        let mut path = self.at(line, column)?;
+        while !self
+            .0
+            .iter()
+            .any(|place| place.is_map && place.path == path)
+        {
+            path.truncate(path.rfind(['.', '['])?);
+        }
+        Some(path)
+    }
+}
+
+impl<'de> Deserialize<'de> for Places {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let node = Spanned::<Node>::deserialize(deserializer)?;
+        let mut places = Vec::new();
+        node.value.list("", node.referenced, &mut places);
+        Ok(Self(places))
+    }
+}
+
+/// The shape of a document without its values.
+#[derive(Debug)]
+enum Node {
+    Map(Vec<(Spanned<String>, Spanned<Node>)>),
+    List(Vec<Spanned<Node>>),
+    Leaf,
+}
+
+impl Node {
+    fn list(&self, path: &str, location: Location, places: &mut Vec<Place>) {
+        let is_map = matches!(self, Self::Map(_));
+        places.push(Place {
+            path: path.to_owned(),
+            line: location.line(),
+            column: location.column(),
+            is_map,
+        });
+        match self {
+            Self::Map(entries) => {
+                for (key, node) in entries {
+                    let path = if path.is_empty() {
+                        key.value.clone()
+                    } else {
+                        format!("{path}.{}", key.value)
+                    };
+                    node.value.list(&path, key.referenced, places);
+                }
+            }
+            Self::List(items) => {
+                for (index, node) in items.iter().enumerate() {
+                    node.value
+                        .list(&format!("{path}[{index}]"), node.referenced, places);
+                }
+            }
+            Self::Leaf => {}
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Node {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Shape)
+    }
+}
+
+struct Shape;
+
+/// Every kind of scalar is a leaf.
+macro_rules! leaf {
+    ($($method:ident: $type:ty),*) => {
+        $(fn $method<E>(self, _: $type) -> Result<Node, E> {
+            Ok(Node::Leaf)
+        })*
+    };
+}
+
+impl<'de> Visitor<'de> for Shape {
+    type Value = Node;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("any value")
+    }
+
+    leaf!(visit_bool: bool, visit_i64: i64, visit_i128: i128, visit_u64: u64, visit_u128: u128, visit_f64: f64);
+    leaf!(visit_str: &str, visit_bytes: &[u8]);
+
+    fn visit_none<E>(self) -> Result<Node, E> {
+        Ok(Node::Leaf)
+    }
+
+    fn visit_unit<E>(self) -> Result<Node, E> {
+        Ok(Node::Leaf)
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Node, D::Error> {
+        Node::deserialize(deserializer)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Node, A::Error> {
+        let mut list = Vec::new();
+        while let Some(item) = items.next_element()? {
+            list.push(item);
+        }
+        Ok(Node::List(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Node, A::Error> {
+        let mut map = Vec::new();
+        while let Some(key) = entries.next_key::<Spanned<String>>()? {
+            map.push((key, entries.next_value()?));
+        }
+        Ok(Node::Map(map))
+    }
+
+    fn visit_enum<A: serde::de::EnumAccess<'de>>(self, data: A) -> Result<Node, A::Error> {
+        let (IgnoredAny, _) = data.variant()?;
+        Ok(Node::Leaf)
+    }
+}

@@ -1,0 +1,128 @@
+//! What people are told about a manifest that cannot be understood.
+
+use super::{Source, parse};
+
+fn faults(text: &str) -> Vec<String> {
+    let (_, faults) = parse(&Source {
+        name: "jobs.yaml".into(),
+        text: text.into(),
+    });
+    faults.iter().map(ToString::to_string).collect()
+}
+
+const GOOD: &str = "kind: Job\nname: good\nschedule:\n  - cron: \"*/5 * * * *\"\n    timezone: Europe/Berlin\n\
+                    task:\n  exec:\n    argv: [echo, hello]\nparams: {a: 1, b: [x, null]}\n";
+
+#[test]
+fn a_good_file_gives_its_documents_in_order() {
+    let other = GOOD.replace("good", "other");
+    let (documents, faults) = parse(&Source {
+        name: "jobs.yaml".into(),
+        text: format!("---\n{GOOD}---\n{other}"),
+    });
+    assert_eq!(faults, []);
+    let names: Vec<&str> = documents
+        .iter()
+        .map(|document| document.spec.name.as_str())
+        .collect();
+    assert_eq!(names, ["good", "other"]);
+    assert_eq!(
+        documents[0]
+            .spec
+            .params
+            .as_ref()
+            .map(|params| params.as_str()),
+        Some(r#"{"a":1,"b":["x",null]}"#)
+    );
+}
+
+#[test]
+fn each_fault_names_its_place_its_key_and_the_nearest_name() {
+    let cases = [
+        (
+            "kind: Job\nname: a\nshedule:\n  - every: 5s\ntask: {exec: {argv: [a]}}\n",
+            "jobs.yaml:3:1: unknown key `shedule`: did you mean `schedule`?",
+        ),
+        (
+            "kind: Job\nname: a\ntask:\n  exec:\n    arg: [a]\n",
+            "jobs.yaml:5:5: task.exec: unknown key `arg`: did you mean `argv`?",
+        ),
+        (
+            "kind: Job\nname: a\ntask:\n  exce: {argv: [a]}\n",
+            "jobs.yaml:4:3: task.exce: unknown value `exce`: did you mean `exec`?",
+        ),
+        (
+            "kind: Job\nname: a\ntask: {exec: {argv: [a]}}\nweight: heavy\n",
+            "jobs.yaml:4:9: weight: expected a whole number",
+        ),
+        (
+            "kind: Job\nname: a\ntask: {exec: {argv: [a]}}\nweight: 0\n",
+            "jobs.yaml:4:1: weight: `0` is not between 1 and 10000",
+        ),
+        (
+            "kind: Job\nname: Not a name\ntask: {exec: {argv: [a]}}\n",
+            "jobs.yaml:2:7: name: `Not a name` is not a job name: `N` at character 1 is not one of a-z 0-9 . _ -",
+        ),
+        (
+            "kind: Job\nname: a\ntask:\n  exec:\n    argv: []\n",
+            "jobs.yaml:5:5: task.exec.argv: is empty: give the program and its arguments, such as [\"echo\", \"hello\"]",
+        ),
+        (
+            "kind: Job\nname: a\n",
+            "jobs.yaml:2:1: `task` is missing: add it",
+        ),
+        (
+            "kind: Job\nname: a\ntask:\n  exec: {}\n",
+            "jobs.yaml:4:9: task.exec: `argv` is missing: add it",
+        ),
+        (
+            "kind: Job\nname: a\nname: b\ntask: {exec: {argv: [a]}}\n",
+            "jobs.yaml:3:1: `name` is given twice: remove one",
+        ),
+    ];
+    let found: Vec<Vec<String>> = cases.iter().map(|(text, _)| faults(text)).collect();
+    assert_eq!(found, cases.map(|(_, expected)| vec![expected.to_owned()]));
+}
+
+#[test]
+fn faults_of_every_document_are_found_and_counted_from_the_top_of_the_file() {
+    let text =
+        format!("kind: Jobs\nname: a\ntask: {{exec: {{argv: [a]}}}}\n---\n{GOOD}timeuot: 5s\n");
+    let found = faults(&text);
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert_eq!(
+        found[0],
+        "jobs.yaml:1:7: kind: unknown value `Jobs`: did you mean `Job`?"
+    );
+    assert_eq!(
+        found[1],
+        "jobs.yaml:14:1: unknown key `timeuot`: did you mean `timeout`?"
+    );
+}
+
+#[test]
+fn a_bad_schedule_points_at_the_schedule() {
+    let found = faults(&GOOD.replace("*/5 *", "*/5 24"));
+    assert_eq!(found.len(), 1);
+    assert!(
+        found[0].starts_with("jobs.yaml:3:1: schedule: entry 1: cron `*/5 24 * * *`: hour field"),
+        "{}",
+        found[0]
+    );
+}
+
+#[test]
+fn what_is_not_yaml_at_all_is_one_fault() {
+    for text in [
+        "a: [",
+        "\t- x: {",
+        "kind: Job\n  name: a\n",
+        "just words\n",
+        "- a\n- b\n",
+        "&a [*a]\n",
+    ] {
+        let found = faults(text);
+        assert_eq!(found.len(), 1, "{text:?}: {found:?}");
+        assert!(found[0].starts_with("jobs.yaml:"), "{found:?}");
+    }
+}

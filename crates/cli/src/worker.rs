@@ -1,0 +1,102 @@
+//! `drumtower worker`: who is connected and how they are.
+
+use clap::{Args, Subcommand};
+use serde_json::Value;
+
+use crate::client::{Call, Client};
+use crate::connect::Connect;
+use crate::failure::Result;
+use crate::output::{Cell, Column, Output, bytes, text};
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    List(List),
+}
+
+/// List workers with their state and load
+///
+///     drumtower worker list
+#[derive(Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub struct List {
+    #[command(flatten)]
+    output: Output,
+    #[command(flatten)]
+    connect: Connect,
+}
+
+const COLUMNS: &[Column] = &[
+    Column {
+        head: "NAME",
+        cell: |worker| Cell::text(worker, "name"),
+    },
+    Column {
+        head: "STATE",
+        cell: |worker| Cell::state(worker, "state"),
+    },
+    Column {
+        head: "HOST",
+        cell: |worker| Cell::text(worker, "host"),
+    },
+    Column {
+        head: "OFFERS",
+        cell: |worker| Cell::Text(offers(worker)),
+    },
+    Column {
+        head: "RUNNING",
+        cell: |worker| Cell::text(worker, "attempts"),
+    },
+    Column {
+        head: "CAPACITY",
+        cell: |worker| Cell::text(worker, "capacity"),
+    },
+    Column {
+        head: "CPU",
+        cell: |worker| {
+            Cell::Text(format!(
+                "{:.1}%",
+                number(worker, "/load/cpu_permille") as f64 / 10.0
+            ))
+        },
+    },
+    Column {
+        head: "MEMORY",
+        cell: |worker| Cell::Text(bytes(number(worker, "/load/memory_used_bytes"))),
+    },
+    Column {
+        head: "HEARD",
+        cell: |worker| Cell::time(worker, "last_heartbeat"),
+    },
+];
+
+pub fn run(command: Command) -> Result<()> {
+    match command {
+        Command::List(list) => {
+            let client = Client::new(&list.connect)?;
+            let workers = client.items(Call::get("/api/v1/workers"))?;
+            list.output.list(
+                workers,
+                COLUMNS,
+                "no workers; start one with `drumtower work`",
+            )
+        }
+    }
+}
+
+fn number(worker: &Value, pointer: &str) -> u64 {
+    worker.pointer(pointer).and_then(Value::as_u64).unwrap_or(0)
+}
+
+/// What a worker can run.
+fn offers(worker: &Value) -> String {
+    let exec = text(worker, "exec") == "true";
+    let handlers = worker
+        .get("handlers")
+        .and_then(Value::as_array)
+        .map_or(0, Vec::len);
+    match (exec, handlers) {
+        (true, 0) => "exec".to_owned(),
+        (true, count) => format!("exec, {count} handlers"),
+        (false, count) => format!("{count} handlers"),
+    }
+}

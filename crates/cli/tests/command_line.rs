@@ -1,0 +1,248 @@
+//! The binary by itself: exit codes, what goes to which stream, and tokens of a stopped server.
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use drumtower_store::sqlite;
+
+/// Runs the binary with nothing of this machine's settings, as a pipe would.
+fn drumtower(data: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_drumtower"))
+        .args(arguments)
+        .env_clear()
+        .env("HOME", data)
+        .stdin(Stdio::null())
+        .output()
+        .expect("the binary runs")
+}
+
+fn code(output: &Output) -> i32 {
+    output.status.code().expect("an exit code")
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn each_kind_of_end_has_its_exit_code() {
+    let home = tempfile::tempdir().expect("a directory");
+    // Nobody listens on port 1.
+    let nobody = ["--url", "http://127.0.0.1:1"];
+    let cases: [(&[&str], i32); 8] = [
+        (&["schema", "job"], 0),
+        (&["--version"], 0),
+        (&["job", "list", "--no-such-flag"], 2),
+        (&["frobnicate"], 2),
+        (&["job", "list", "--url", "https://127.0.0.1:1"], 2),
+        (&["job", "apply", "-f", "no-such-file.yaml"], 1),
+        (&["audit", "check", "--data", "no-such-directory"], 2),
+        (&["token", "list", "--data", "no-such-directory"], 2),
+    ];
+    for (arguments, expected) in cases {
+        let output = drumtower(home.path(), arguments);
+        assert_eq!(
+            code(&output),
+            expected,
+            "{arguments:?}: {}",
+            stderr(&output)
+        );
+    }
+    for verb in [
+        &["job", "list"][..],
+        &["run", "show", "run_0000000000000"],
+        &["worker", "list"],
+        &["token", "list"],
+    ] {
+        let output = drumtower(home.path(), &[verb, &nobody].concat());
+        assert_eq!(code(&output), 5, "{verb:?}");
+        assert!(
+            stderr(&output).starts_with("error: no answer from http://127.0.0.1:1: "),
+            "{}",
+            stderr(&output)
+        );
+        assert!(stderr(&output).contains("\n  try: "), "{}", stderr(&output));
+        assert_eq!(stdout(&output), "");
+    }
+}
+
+#[test]
+fn a_manifest_with_faults_is_not_sent_and_names_them_all() {
+    let home = tempfile::tempdir().expect("a directory");
+    let (one, two) = (home.path().join("one.yaml"), home.path().join("two.yml"));
+    std::fs::write(
+        &one,
+        "kind: Job\nname: a\ntask: {exec: {argv: [a]}}\ntimeuot: 5s\n",
+    )
+    .expect("written");
+    std::fs::write(&two, "kind: Job\nname: b\ntask: {exec: {argv: []}}\n").expect("written");
+    let directory = home.path().to_str().expect("a name");
+    let output = drumtower(
+        home.path(),
+        &[
+            "job",
+            "apply",
+            "-f",
+            directory,
+            "--url",
+            "http://127.0.0.1:1",
+        ],
+    );
+    assert_eq!(code(&output), 2);
+    let said = stderr(&output);
+    let first = format!(
+        "error: {}:4:1: unknown key `timeuot`: did you mean `timeout`?\n",
+        one.display()
+    );
+    let second = format!("error: {}:3:", two.display());
+    assert!(said.contains(&first) && said.contains(&second), "{said}");
+}
+
+#[test]
+fn the_schema_is_json_and_knows_the_manifest() {
+    let home = tempfile::tempdir().expect("a directory");
+    let output = drumtower(home.path(), &["schema", "job"]);
+    let schema: serde_json::Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    assert_eq!(schema["title"], "Drumtower job manifest");
+    assert!(schema["properties"]["schedule"].is_object());
+}
+
+#[test]
+fn tokens_of_a_stopped_server_are_made_listed_and_revoked() {
+    let home = tempfile::tempdir().expect("a directory");
+    let data = home.path().join("data");
+    drop(sqlite::open(&data, sqlite::Options::default()).expect("a store"));
+    let data = data.to_str().expect("a name");
+    let token = |arguments: &[&str]| {
+        drumtower(
+            home.path(),
+            &[&["token"], arguments, &["--data", data]].concat(),
+        )
+    };
+
+    let made = token(&["create", "rescue", "--role", "admin"]);
+    assert_eq!(code(&made), 0, "{}", stderr(&made));
+    assert!(
+        stdout(&made).starts_with("drt_") && stdout(&made).lines().count() == 1,
+        "{}",
+        stdout(&made)
+    );
+    assert_eq!(code(&token(&["create", "rescue", "--role", "viewer"])), 4);
+    assert_eq!(
+        code(&token(&["create", "Not a name", "--role", "viewer"])),
+        4
+    );
+    let second = token(&[
+        "create",
+        "ci",
+        "--role",
+        "operator",
+        "--namespace",
+        "billing",
+        "-o",
+        "json",
+    ]);
+    let second: serde_json::Value = serde_json::from_str(&stdout(&second)).expect("JSON");
+    assert_eq!(
+        (&second["role"], &second["namespace"]),
+        (&"operator".into(), &"billing".into())
+    );
+
+    let names = |output: &Output| -> Vec<String> {
+        stdout(output)
+            .lines()
+            .filter_map(|line| line.split('\t').nth(1).map(str::to_owned))
+            .collect()
+    };
+    assert_eq!(names(&token(&["list"])), ["rescue", "ci"]);
+    assert_eq!(code(&token(&["revoke", "ci"])), 0);
+    assert_eq!(code(&token(&["revoke", "ci"])), 3);
+    assert_eq!(names(&token(&["list"])), ["rescue"]);
+}
+
+#[test]
+fn a_directory_in_use_is_left_to_the_process_that_uses_it() {
+    let home = tempfile::tempdir().expect("a directory");
+    let data = home.path().join("data");
+    let held = sqlite::open(&data, sqlite::Options::default()).expect("a store");
+    let data = data.to_str().expect("a name");
+    for arguments in [["token", "list"], ["audit", "check"]] {
+        let output = drumtower(home.path(), &[&arguments[..], &["--data", data]].concat());
+        assert_eq!(code(&output), 5, "{}", stdout(&output));
+        assert!(
+            stderr(&output).contains("is in use by another drumtower process"),
+            "{}",
+            stderr(&output)
+        );
+    }
+    drop(held);
+    assert_eq!(
+        code(&drumtower(home.path(), &["audit", "check", "--data", data])),
+        0
+    );
+}
+
+#[test]
+fn a_task_writes_its_journal_from_its_environment() {
+    let home = tempfile::tempdir().expect("a directory");
+    let journal = home.path().join("journal");
+    let record = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_drumtower"));
+        command
+            .args(["audit", "record", "--journal"])
+            .arg(&journal)
+            .args(arguments)
+            .env_clear();
+        command
+            .env("DRUMTOWER_RUN", "run_06w4gjmabm000")
+            .env("DRUMTOWER_ATTEMPT", "2")
+            .env("DRUMTOWER_FENCE", "9");
+        command
+            .env("DRUMTOWER_DUE_MS", "5")
+            .status()
+            .expect("the binary runs")
+    };
+    assert!(record(&["started"]).success());
+    assert!(record(&["ended", "--outcome", "failed"]).success());
+    let mut lines = Vec::new();
+    for file in drumtower_audit::journal::files(&journal).expect("files") {
+        lines.push(std::fs::read_to_string(file).expect("read"));
+    }
+    lines.sort();
+    assert_eq!(lines.len(), 2);
+    assert!(
+        lines[0].starts_with(r#"{"ended":{"run":"run_06w4gjmabm000","attempt":2,"wall_ms":"#),
+        "{}",
+        lines[0]
+    );
+    assert!(
+        lines[0].ends_with("\"outcome\":\"failed\"}}\n"),
+        "{}",
+        lines[0]
+    );
+    assert!(
+        lines[1].contains(r#""attempt":2,"fence":9,"due_ms":5,"wall_ms":"#),
+        "{}",
+        lines[1]
+    );
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    let home = tempfile::tempdir().expect("a directory");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_drumtower"))
+        .args(["schema", "job"])
+        .env_clear()
+        .env("HOME", home.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary runs");
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("an end");
+    assert_eq!((code(&output), stderr(&output)), (0, String::new()));
+}
