@@ -31,7 +31,11 @@ impl Server {
     /// Starts a server on the site's data and waits until it is ready.
     #[track_caller]
     pub fn start(site: &Site) -> Self {
-        let mut server = Self::launch(&site.data(), &site.path().join("server.log"), &ServerOptions::default());
+        let mut server = Self::launch(
+            &site.data(),
+            &site.path().join("server.log"),
+            &ServerOptions::default(),
+        );
         server.await_ready();
         server
     }
@@ -40,7 +44,12 @@ impl Server {
     pub fn launch(data: &Path, log: &Path, options: &ServerOptions) -> Self {
         let listen = format!("127.0.0.1:{}", free_port());
         let process = spawn(data, log, &listen, options);
-        Self { process, data: data.to_owned(), log: log.to_owned(), listen }
+        Self {
+            process,
+            data: data.to_owned(),
+            log: log.to_owned(),
+            listen,
+        }
     }
 
     /// Starts it again on the same data and the same port.

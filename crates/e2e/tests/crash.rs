@@ -33,13 +33,19 @@ const CALM: Duration = Duration::from_secs(120);
 #[test]
 fn nothing_is_lost_doubled_or_early_whenever_a_process_dies() {
     let began = Instant::now();
-    let seed = std::env::var("DRUMTOWER_SEED").ok().and_then(|seed| seed.parse().ok());
+    let seed = std::env::var("DRUMTOWER_SEED")
+        .ok()
+        .and_then(|seed| seed.parse().ok());
     let seed = seed.unwrap_or_else(|| fastrand::u64(..));
     println!("DRUMTOWER_SEED={seed}");
     let mut random = fastrand::Rng::with_seed(seed);
     let site = Site::new();
     let mut chaos = Chaos::begin(&site);
-    println!("{:>6.1?} {} deaths in a migration", began.elapsed(), chaos.migrations());
+    println!(
+        "{:>6.1?} {} deaths in a migration",
+        began.elapsed(),
+        chaos.migrations()
+    );
     let mut deaths = plan(&mut random);
     while let Some(death) = deaths.pop() {
         chaos.die(death, &mut random);
@@ -56,27 +62,50 @@ fn nothing_is_lost_doubled_or_early_whenever_a_process_dies() {
     println!("{:>6.1?} checked", began.elapsed());
     assert!(report.is_clean(), "{:#?}", report.violations);
     assert_eq!((report.lost, report.duplicated, report.early), (0, 0, 0));
-    assert!(report.counts.kills.values().sum::<u64>() >= AT_LEAST, "{:?}", report.counts.kills);
+    assert!(
+        report.counts.kills.values().sum::<u64>() >= AT_LEAST,
+        "{:?}",
+        report.counts.kills
+    );
     for (death, count) in &report.counts.kills {
         assert!(*count >= AT_LEAST_EACH, "{death}: {count} times");
     }
-    assert_eq!(report.counts.kills.len(), DEATHS.len() + 1, "{:?}", report.counts.kills);
-    assert!(report.counts.answered >= 500 && report.counts.started >= 1000, "too little happened: {:?}", report.counts);
+    assert_eq!(
+        report.counts.kills.len(),
+        DEATHS.len() + 1,
+        "{:?}",
+        report.counts.kills
+    );
+    assert!(
+        report.counts.answered >= 500 && report.counts.started >= 1000,
+        "too little happened: {:?}",
+        report.counts
+    );
 }
 
 fn plan(random: &mut fastrand::Rng) -> Vec<Death> {
     let factor = if long() { 5 } else { 1 };
-    let mut deaths: Vec<Death> =
-        DEATHS.iter().flat_map(|(death, count)| std::iter::repeat_n(*death, count * factor)).collect();
+    let mut deaths: Vec<Death> = DEATHS
+        .iter()
+        .flat_map(|(death, count)| std::iter::repeat_n(*death, count * factor))
+        .collect();
     random.shuffle(&mut deaths);
     deaths
 }
 
 fn check(site: &Site, data: &std::path::Path) -> Report {
     let journals = drumtower_audit::journal::files(&chaos::journal_dir(site)).expect("journals");
-    let (writer, reader) = drumtower_store::sqlite::open(data, drumtower_store::sqlite::Options::default()).expect("a store");
-    let options = Options { grace_ms: 5_000, settled: true, journaled: Journaled::All, ..Options::default() };
-    let report = drumtower_audit::check(&journals, &reader, &options).expect("readable journals and store");
+    let (writer, reader) =
+        drumtower_store::sqlite::open(data, drumtower_store::sqlite::Options::default())
+            .expect("a store");
+    let options = Options {
+        grace_ms: 5_000,
+        settled: true,
+        journaled: Journaled::All,
+        ..Options::default()
+    };
+    let report =
+        drumtower_audit::check(&journals, &reader, &options).expect("readable journals and store");
     drop(writer);
     report
 }
@@ -87,11 +116,25 @@ fn print(report: &Report, first_fires: &[i64]) {
         println!("killed {count:>4} × {death}");
     }
     println!("killed {:>4} in all", counts.kills.values().sum::<u64>());
-    println!("{} requests, {} answered, {} without an answer, {} refused", counts.sent, counts.answered, counts.unknown, counts.refused);
+    println!(
+        "{} requests, {} answered, {} without an answer, {} refused",
+        counts.sent, counts.answered, counts.unknown, counts.refused
+    );
     println!("{} tasks started, {} ended", counts.started, counts.ended);
-    println!("{} runs: {} completed, {} failed, {} cancelled", report.checked, counts.completed, counts.failed, counts.cancelled);
-    println!("{} due times: {} fired, {} recorded as unfired", counts.due_times, counts.fired_times, counts.unfired_times);
-    let at = |share: usize| first_fires.get(first_fires.len().saturating_sub(1) * share / 100).copied().unwrap_or_default();
+    println!(
+        "{} runs: {} completed, {} failed, {} cancelled",
+        report.checked, counts.completed, counts.failed, counts.cancelled
+    );
+    println!(
+        "{} due times: {} fired, {} recorded as unfired",
+        counts.due_times, counts.fired_times, counts.unfired_times
+    );
+    let at = |share: usize| {
+        first_fires
+            .get(first_fires.len().saturating_sub(1) * share / 100)
+            .copied()
+            .unwrap_or_default()
+    };
     println!(
         "from the restart of the server to the first start of a run it made, {} times: p50 {} ms, p90 {} ms, max {} ms",
         first_fires.len(),
@@ -99,5 +142,8 @@ fn print(report: &Report, first_fires: &[i64]) {
         at(90),
         at(100)
     );
-    println!("lost {}, duplicated {}, early {}", report.lost, report.duplicated, report.early);
+    println!(
+        "lost {}, duplicated {}, early {}",
+        report.lost, report.duplicated, report.early
+    );
 }

@@ -149,12 +149,8 @@ fn a_worker_that_never_returns_fails_its_run_after_the_lease() {
     let ended = api.until(&run, LEASE_AND_MORE, |run| run["state"] == "FAILED");
     assert_eq!(reasons(&ended).last(), Some(&"worker_lost"), "{ended:#}");
     assert_eq!(ended["attempts"][0]["end"]["outcome"], "lost", "{ended:#}");
-    assert!(
-        ended["error"]
-            .as_str()
-            .is_some_and(|error| error.contains("agent")),
-        "it names the worker: {ended:#}"
-    );
+    let error = ended["error"].as_str().unwrap_or_default();
+    assert!(error.starts_with("worker lost"), "{ended:#}");
     assert_eq!(task.notes(), "start\n");
 }
 

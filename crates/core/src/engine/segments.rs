@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::{Fence, JobId, RunId, SegmentId, SegmentRow, TokenId, WallMs, id_created_ms};
+use crate::model::{Fence, JobId, RunId, SegmentId, SegmentRow, TokenId, WallMs};
 use crate::model::{raw_floor, raw_next};
 
 /// How far ahead a raised mark lies: a row written every few seconds for each busy segment.
@@ -51,7 +51,8 @@ impl Segments {
             raw_floor(now, segment).max(raw_next(owned.last.max(raw_floor(WallMs(0), segment))));
         owned.last = id;
         if id > owned.row.id_mark {
-            owned.row.id_mark = raw_floor(id_created_ms(id).plus(MARK_AHEAD_MS), segment);
+            // Ahead of the clock, not of the id: else every restart would carry ids further into the future.
+            owned.row.id_mark = raw_floor(now.plus(MARK_AHEAD_MS), segment).max(id);
             self.raised.insert(segment);
         }
         id
@@ -81,5 +82,37 @@ impl Segments {
             .into_iter()
             .filter_map(|id| Some((id, self.owned.get(&id)?.row.clone())))
             .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Epoch, SessionId};
+
+    /// Each life of a server begins at the mark of the one before; none of them may carry ids away from the clock.
+    #[test]
+    fn restarts_do_not_carry_ids_into_the_future() {
+        let id = SegmentId(7);
+        let mut row = SegmentRow {
+            id,
+            owner: SessionId(1),
+            epoch: Epoch(1),
+            id_mark: 0,
+        };
+        let mut last = RunId(0);
+        for life in 0..1000 {
+            let now = WallMs(1_800_000_000_000 + life);
+            let mut segments = Segments::new(vec![row]);
+            let drawn = segments.run_id(id, now);
+            assert!(drawn > last, "{drawn} after {last}");
+            assert!(drawn.created().since(now) <= MARK_AHEAD_MS, "life {life}");
+            last = drawn;
+            row = segments
+                .take_raised()
+                .remove(&id)
+                .expect("the mark was raised");
+            assert!(row.id_mark >= drawn.0);
+        }
     }
 }

@@ -26,7 +26,10 @@ impl Load {
     pub fn start(server: &Server, journals: &Path) -> Self {
         let jobs = jobs(journals);
         let api = server.api();
-        let scheduled = jobs.iter().filter(|job| !job["schedule"].is_null()).map(|job| name(job).to_owned());
+        let scheduled = jobs
+            .iter()
+            .filter(|job| !job["schedule"].is_null())
+            .map(|job| name(job).to_owned());
         let scheduled = scheduled.collect();
         for job in &jobs {
             api.put_job(job);
@@ -43,7 +46,11 @@ impl Load {
             let stop = Arc::clone(&stop);
             std::thread::spawn(move || caller.ask(number, &stop))
         });
-        Self { callers: callers.collect(), stop, scheduled }
+        Self {
+            callers: callers.collect(),
+            stop,
+            scheduled,
+        }
     }
 
     /// No more triggers; whoever waits for an answer gets it. No more firing.
@@ -53,7 +60,11 @@ impl Load {
             caller.join().expect("a caller that was answered");
         }
         for job in &self.scheduled {
-            api.send(Method::POST, &format!("/api/v1/namespaces/default/jobs/{job}/pause"), None);
+            api.send(
+                Method::POST,
+                &format!("/api/v1/namespaces/default/jobs/{job}/pause"),
+                None,
+            );
         }
     }
 }
@@ -77,7 +88,12 @@ fn jobs(journals: &Path) -> Vec<Value> {
     skips["overlap"] = json!("skip");
     vec![
         job("fast", &handler, json!([{"every": "50ms"}]), 5),
-        job("steady", &handler, json!([{"every": "200ms", "anchor": "2026-01-01T00:00:00.050Z"}]), 150),
+        job(
+            "steady",
+            &handler,
+            json!([{"every": "200ms", "anchor": "2026-01-01T00:00:00.050Z"}]),
+            150,
+        ),
         job("process", &exec, json!([{"every": "200ms"}]), 30),
         job("cron", &handler, json!([{"cron": "* * * * * *"}]), 700),
         skips,
@@ -108,17 +124,36 @@ impl Caller {
 
     /// One request under a key; whether it was answered for good.
     fn answered(&mut self, key: &str) -> bool {
-        self.write(&Record::Sent { key: key.into(), job: format!("default/{}", self.job), wall_ms: wall_now() });
+        self.write(&Record::Sent {
+            key: key.into(),
+            job: format!("default/{}", self.job),
+            wall_ms: wall_now(),
+        });
         let path = format!("/api/v1/namespaces/default/jobs/{}/runs", self.job);
-        let answer = self.api.call_with(Method::POST, &path, Some(&json!({})), &[("idempotency-key", key)]);
-        let run = answer.as_ref().ok().and_then(|answer| answer.body["id"].as_str()).and_then(|id| id.parse().ok());
+        let answer = self.api.call_with(
+            Method::POST,
+            &path,
+            Some(&json!({})),
+            &[("idempotency-key", key)],
+        );
+        let run = answer
+            .as_ref()
+            .ok()
+            .and_then(|answer| answer.body["id"].as_str())
+            .and_then(|id| id.parse().ok());
         match (answer, run) {
             (Ok(answer), Some(run)) if answer.is_success() => {
-                self.write(&Record::Answered { key: key.into(), run });
+                self.write(&Record::Answered {
+                    key: key.into(),
+                    run,
+                });
                 true
             }
             (Ok(answer), _) if answer.status == 429 => {
-                self.write(&Record::Refused { key: key.into(), code: answer.code().into() });
+                self.write(&Record::Refused {
+                    key: key.into(),
+                    code: answer.code().into(),
+                });
                 false
             }
             (Ok(answer), _) if answer.status < 500 => panic!("{key}: {answer:?}"),

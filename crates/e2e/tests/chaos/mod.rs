@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use drumtower_audit::journal::{Reader, files, wall_now};
 use drumtower_audit::{Journal, Record};
-use drumtower_core::model::{RunId, WallMs};
+use drumtower_core::model::WallMs;
 use drumtower_e2e::{Server, ServerOptions, Site, Worker, WorkerOptions, await_calm, eventually};
 use ureq::http::Method;
 
@@ -60,7 +60,14 @@ impl Chaos {
         };
         let handlers = Worker::start_with(site, &server, "handlers", options);
         let load = Load::start(&server, &dir);
-        Self { server, agent, handlers, load, journal, migrations }
+        Self {
+            server,
+            agent,
+            handlers,
+            load,
+            journal,
+            migrations,
+        }
     }
 
     pub fn migrations(&self) -> u64 {
@@ -90,7 +97,10 @@ impl Chaos {
             self.kill();
         }
         let failpoint = Some(format!("{point}:{passage}"));
-        self.start(&ServerOptions { failpoint, ..Default::default() });
+        self.start(&ServerOptions {
+            failpoint,
+            ..Default::default()
+        });
         if self.server.died_within(PATIENCE) {
             killed(&mut self.journal, "server", point);
         } else {
@@ -112,8 +122,13 @@ impl Chaos {
     }
 
     fn start(&mut self, options: &ServerOptions) {
-        let restarted = Record::Restarted { what: "server".into(), wall_ms: wall_now() };
-        self.journal.write(&restarted).expect("a line in the journal");
+        let restarted = Record::Restarted {
+            what: "server".into(),
+            wall_ms: wall_now(),
+        };
+        self.journal
+            .write(&restarted)
+            .expect("a line in the journal");
         self.server.respawn(options);
     }
 
@@ -124,10 +139,16 @@ impl Chaos {
         self.server.await_ready();
         let api = self.server.api();
         eventually("a run is made and started", || {
-            let runs = api.call(Method::GET, "/api/v1/runs?limit=50", None).ok()?.body;
+            let runs = api
+                .call(Method::GET, "/api/v1/runs?limit=50", None)
+                .ok()?
+                .body;
             let fresh = |run: &&serde_json::Value| {
-                let id: Option<RunId> = run["id"].as_str().and_then(|id| id.parse().ok());
-                id.is_some_and(|id| id.created() > since) && !run["started"].is_null()
+                let made = run["created"]
+                    .as_str()
+                    .and_then(|text| text.parse::<jiff::Timestamp>().ok());
+                made.is_some_and(|made| made.as_millisecond() > since.0)
+                    && !run["started"].is_null()
             };
             runs["items"].as_array()?.iter().find(fresh).map(|_| ())
         });
@@ -141,10 +162,18 @@ impl Chaos {
         await_calm(&api, patience);
         for worker in [&mut self.agent, &mut self.handlers] {
             let (name, status) = (worker.name.clone(), worker.process().stop());
-            assert!(status.success(), "worker {name} ended with {status}:\n{}", worker.process().log());
+            assert!(
+                status.success(),
+                "worker {name} ended with {status}:\n{}",
+                worker.process().log()
+            );
         }
         let status = self.server.stop();
-        assert!(status.success(), "the server ended with {status}:\n{}", self.server.process().log());
+        assert!(
+            status.success(),
+            "the server ended with {status}:\n{}",
+            self.server.process().log()
+        );
         self.server.data().to_owned()
     }
 }
@@ -153,10 +182,16 @@ impl Chaos {
 fn migrate(site: &Site, journal: &mut Journal) -> (Server, u64) {
     let (data, log) = (site.data(), site.path().join("server.log"));
     for passage in 1.. {
-        let options = ServerOptions { failpoint: Some(format!("in_migration:{passage}")), ..Default::default() };
+        let options = ServerOptions {
+            failpoint: Some(format!("in_migration:{passage}")),
+            ..Default::default()
+        };
         let mut server = Server::launch(&data, &log, &options);
         let since = Instant::now();
-        while server.process().ended().is_none() && !has_announced(&data) && since.elapsed() < PATIENCE {
+        while server.process().ended().is_none()
+            && !has_announced(&data)
+            && since.elapsed() < PATIENCE
+        {
             std::thread::sleep(Duration::from_millis(2));
         }
         if server.process().ended().is_none() {
@@ -184,12 +219,16 @@ fn kill_worker(worker: &mut Worker, journal: &mut Journal, random: &mut fastrand
 }
 
 fn killed(journal: &mut Journal, what: &str, point: &str) {
-    let killed = Record::Killed { what: what.into(), point: point.into(), wall_ms: wall_now() };
+    let killed = Record::Killed {
+        what: what.into(),
+        point: point.into(),
+        wall_ms: wall_now(),
+    };
     journal.write(&killed).expect("a line in the journal");
 }
 
-/// For each life of the server that got so far: how long after its start the first run that it made was started, in
-/// order of length.
+/// For each life of the server that got so far: how long after its start a run was started whose time in the schedule
+/// had come since; in order of length.
 pub fn first_fires(dir: &Path) -> Vec<i64> {
     let (mut restarts, mut kills, mut starts) = (Vec::new(), Vec::new(), Vec::new());
     for path in files(dir).expect("journals") {
@@ -197,14 +236,25 @@ pub fn first_fires(dir: &Path) -> Vec<i64> {
             match record.expect("a record") {
                 Record::Restarted { wall_ms, .. } => restarts.push(wall_ms),
                 Record::Killed { what, wall_ms, .. } if what == "server" => kills.push(wall_ms),
-                Record::Started { run, wall_ms, .. } => starts.push((run.created(), wall_ms)),
+                Record::Started {
+                    nominal_ms: Some(nominal),
+                    wall_ms,
+                    ..
+                } => starts.push((nominal, wall_ms)),
                 _ => {}
             }
         }
     }
     let first = |restart: &WallMs| {
-        let end = kills.iter().filter(|kill| *kill > restart).min().copied().unwrap_or(WallMs(i64::MAX));
-        let own = starts.iter().filter(|(made, start)| made > restart && *start < end);
+        let end = kills
+            .iter()
+            .filter(|kill| *kill > restart)
+            .min()
+            .copied()
+            .unwrap_or(WallMs(i64::MAX));
+        let own = starts
+            .iter()
+            .filter(|(nominal, start)| nominal > restart && *start < end);
         own.map(|(_, start)| start.since(*restart)).min()
     };
     let mut fires: Vec<i64> = restarts.iter().filter_map(first).collect();
