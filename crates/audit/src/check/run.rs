@@ -95,11 +95,12 @@ impl Subject<'_> {
 
     /// No attempt begins while an earlier one has not ended, by the tasks' word and by the row's.
     fn attempts_apart(&self, report: &mut Report) {
+        let bound = self.options.clock_bound_ms;
         for end in self.ends {
             for start in self
                 .starts
                 .iter()
-                .filter(|start| start.attempt > end.attempt && start.wall < end.wall)
+                .filter(|start| start.attempt > end.attempt && start.wall.plus(bound) < end.wall)
             {
                 report.add(Class::Duplicated, "V5", self.run.id, || {
                     let (later, earlier) = (start.attempt, end.attempt);
@@ -112,7 +113,7 @@ impl Subject<'_> {
         }
         for pair in self.run.attempts.windows(2) {
             let ended = pair[0].end.as_ref().map(|end| end.at);
-            if ended.is_none_or(|ended| ended > pair[1].assigned) {
+            if ended.is_none_or(|ended| ended > pair[1].assigned.plus(bound)) {
                 report.add(Class::Duplicated, "V5", self.run.id, || {
                     let ended = ended.map_or("has not ended".to_owned(), |at| {
                         format!("ended at {}", at.0)
