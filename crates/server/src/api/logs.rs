@@ -74,7 +74,7 @@ pub async fn read(
         ));
     }
     let (out, pieces) = mpsc::channel(4);
-    tokio::spawn(Teller::new(edge, id, wish, out).tell());
+    tokio::spawn(Teller::new(edge, principal, id, wish, out).tell());
     let body = Body::from_stream(ReceiverStream::new(pieces).map(Ok::<Bytes, Infallible>));
     let kind = HeaderValue::from_static(wish.form.content_type());
     Ok(([(header::CONTENT_TYPE, kind)], body).into_response())

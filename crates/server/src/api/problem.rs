@@ -283,3 +283,36 @@ impl From<IdError> for Problem {
         Self::new(Kind::InvalidParameter, error.to_string())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answered(problem: Problem) -> (u16, String) {
+        let response = problem.into_response();
+        let retry = response.headers().get(header::RETRY_AFTER);
+        let retry = retry.map_or("", |value| value.to_str().unwrap()).to_owned();
+        (response.status().as_u16(), retry)
+    }
+
+    #[test]
+    fn overload_asks_to_come_back_later() {
+        let overloaded = Unavailable::Overloaded { retry_after_s: 7 };
+        assert_eq!(answered(overloaded.into()), (429, "7".to_owned()));
+    }
+
+    #[test]
+    fn what_cannot_be_answered_is_unavailable() {
+        let stopping = Problem::from(Unavailable::Stopping);
+        assert_eq!(answered(stopping), (503, "1".to_owned()));
+        let not_ready = Problem::from(Unavailable::NotReady("disk full".to_owned()));
+        assert_eq!(answered(not_ready), (503, "1".to_owned()));
+        let unknown = Problem::from(Unavailable::OutcomeUnknown);
+        assert_eq!(unknown.kind, Kind::OutcomeUnknown);
+        assert_eq!(
+            answered(unknown),
+            (503, String::new()),
+            "to be read before it is repeated"
+        );
+    }
+}

@@ -14,6 +14,7 @@ use tokio::sync::mpsc;
 use super::Edge;
 use super::log_text::Printer;
 use super::logs::Wish;
+use crate::auth::Principal;
 use crate::logs::{Chain, Expired, Place, Source, Stream};
 
 /// How much is read before it is sent.
@@ -42,6 +43,8 @@ struct Cut;
 
 pub struct Teller {
     edge: Edge,
+    /// Who listens: a token that is revoked hears no more.
+    principal: Principal,
     run: RunId,
     wish: Wish,
     out: mpsc::Sender<Bytes>,
@@ -60,9 +63,16 @@ struct Telling {
 }
 
 impl Teller {
-    pub fn new(edge: Edge, run: RunId, wish: Wish, out: mpsc::Sender<Bytes>) -> Self {
+    pub fn new(
+        edge: Edge,
+        principal: Principal,
+        run: RunId,
+        wish: Wish,
+        out: mpsc::Sender<Bytes>,
+    ) -> Self {
         Self {
             edge,
+            principal,
             run,
             wish,
             out,
@@ -75,6 +85,7 @@ impl Teller {
         // Registered before the first look, so that nothing falls between looking and waiting.
         let mut changes = self.edge.handle.watch_run(self.run);
         let mut output = self.edge.logs.watch(self.run);
+        let mut tokens = self.edge.authority.changes();
         loop {
             let id = self.run;
             let Ok(Some(run)) = self.edge.read(move |store| store.run(id)).await else {
@@ -87,6 +98,7 @@ impl Teller {
                 tokio::select! {
                     () = changes.changed() => break,
                     () = output.changed() => if self.catch_up(&run).await.is_err() { return },
+                    _ = tokens.changed() => if !self.edge.authority.still_knows(&self.principal) { return },
                     () = self.out.closed() => return,
                     () = self.edge.stopped() => return,
                 }

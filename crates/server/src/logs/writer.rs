@@ -153,7 +153,8 @@ impl State {
         let kept = chunk.data.len().min(Limits::LOG_LINE_BYTES).min(room);
         tail.truncated |= kept < chunk.data.len() || chunk.seq > ATTEMPT_RECORDS;
         if kept > 0 && chunk.seq <= ATTEMPT_RECORDS {
-            if self.at.offset + batch.bytes.len() as u64 + kept as u64 > self.options.file_bytes {
+            let end = self.at.offset + batch.bytes.len() as u64;
+            if end > 0 && end + kept as u64 > self.options.file_bytes {
                 self.write(batch);
                 self.roll();
                 // A failed write has dropped the records that this tail would point back at.
@@ -230,9 +231,6 @@ impl State {
     }
 
     fn roll(&mut self) {
-        if self.at.offset == 0 {
-            return;
-        }
         let next = self.at.file.saturating_add(1);
         match open(&self.directory, next) {
             Ok(file) => {
@@ -268,3 +266,46 @@ impl State {
 }
 
 const _: () = assert!(HEADER_BYTES as u64 * ATTEMPT_RECORDS <= Limits::LOG_ATTEMPT_BYTES);
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use drumtower_core::model::{RunId, WallMs};
+
+    use super::super::Stream;
+    use super::*;
+
+    #[test]
+    fn a_full_disk_drops_output_and_the_next_write_goes_on() {
+        let directory = tempfile::tempdir().unwrap();
+        let source = Source {
+            run: RunId(1),
+            attempt: 1,
+        };
+        let chunk = |seq, data: &'static [u8]| Chunk {
+            source,
+            seq,
+            stream: Stream::Stdout,
+            wall: WallMs(0),
+            data: data.into(),
+        };
+        let mut state = State {
+            directory: directory.path().to_owned(),
+            options: Options::default(),
+            file: File::options().write(true).open("/dev/full").unwrap(),
+            at: Place { file: 1, offset: 0 },
+            tails: Tails::default(),
+            failing: false,
+        };
+        let mut batch = Batch::default();
+        state.add(&mut batch, chunk(1, b"lost"));
+        state.write(&mut batch);
+        assert_eq!(state.tails.locator(source), None, "nothing was kept");
+
+        state.add(&mut batch, chunk(1, b"repeated"));
+        state.add(&mut batch, chunk(2, b"kept"));
+        state.write(&mut batch);
+        let kept = state.tails.locator(source).unwrap();
+        assert_eq!((kept.file, kept.offset, kept.bytes), (2, 0, 4));
+        assert!(kept.truncated, "and it is known that something is missing");
+    }
+}

@@ -182,3 +182,24 @@ async fn dropped_output_is_noted() {
     assert!(lines[1]["text"].as_str().unwrap().contains("dropped"));
     server.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn following_ends_with_the_token() {
+    let server = Server::start().await;
+    let admin = server.admin();
+    put_exec(&admin, "x").await;
+    let id = trigger(&admin, "x", Value::Null).await;
+    let token = json!({"name": "eye", "role": "viewer"});
+    let made = admin.post("/api/v1/tokens", &token).await.expect(201);
+    let viewer = server.with(made["secret"].as_str());
+    let mut following = viewer.lines(&format!("/api/v1/runs/{id}/logs?follow=true"));
+    let mut worker = Worker::join(&server.url, &server.local, hello("w1")).await;
+    let attempt = worker.assignment().await.attempt.unwrap();
+    worker.write(attempt, 1, 1, "seen\n");
+    assert_eq!(line(&following.recv().await.unwrap())["text"], "seen\n");
+    let path = format!("/api/v1/tokens/{}", made["id"].as_str().unwrap());
+    admin.delete(&path).await.expect(204);
+    let next = tokio::time::timeout(PATIENCE, following.recv()).await;
+    assert_eq!(next.expect("the end"), None);
+    server.stop().await;
+}

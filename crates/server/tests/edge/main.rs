@@ -7,6 +7,7 @@ mod logs;
 mod problems;
 mod runs;
 mod server;
+mod starting;
 mod sweep;
 mod tokens;
 mod worker;
