@@ -19,7 +19,8 @@ const DEMO: &str = include_str!("demo.yaml");
 
 /// Run a server and one worker in one process
 ///
-/// The way to try things out: everything is kept as by `drumtower serve`, and tasks run on this machine, as you.
+/// The way to try things out: everything is kept as by `drumtower serve`, and tasks run on
+/// this machine, as you.
 ///
 ///     drumtower dev --demo
 ///     drumtower dev --data /tmp/try --listen 127.0.0.1:7071

@@ -36,13 +36,15 @@ use drumtower_worker::supervisor;
 ///     drumtower run list
 ///     drumtower job trigger greet --params '{"name": "Ada"}' --wait
 ///
-/// On the machine of the server no address and no token are needed. Elsewhere give them with --url and --token, or set
-/// DRUMTOWER_URL and DRUMTOWER_TOKEN.
+/// On the machine of the server no address and no token are needed. Elsewhere give them with
+/// --url and --token, or set DRUMTOWER_URL and DRUMTOWER_TOKEN.
 ///
-/// Exit codes: 0 it worked, 1 it failed, 2 the command line is not understood, 3 there is no such thing, 4 the server
-/// refuses, 5 the server cannot be reached or is not ready. `run wait` is 0 only if the run is COMPLETED.
+/// Exit codes: 0 it worked, 1 it failed, 2 the command line is not understood, 3 there is no
+/// such thing, 4 the server refuses, 5 the server cannot be reached or is not ready. `run
+/// wait` is 0 only if the run is COMPLETED.
 ///
-/// DRUMTOWER_LOG sets what is logged to standard error, such as `debug` or `drumtower_server=debug,warn`.
+/// DRUMTOWER_LOG sets what is logged to standard error, such as `debug` or
+/// `drumtower_server=debug,warn`.
 #[derive(Debug, Parser)]
 #[command(
     name = "drumtower",

@@ -17,9 +17,10 @@ use crate::work::no_signals;
 
 /// Run a server
 ///
-/// Keeps everything in one directory. The first start prints a bootstrap token and leaves it in DIR/bootstrap.token; it
-/// dies when the first admin token is made with `drumtower token create NAME --role admin`. Workers join with
-/// `drumtower work`. Ctrl-C or SIGTERM stops it in good order.
+/// Keeps everything in one directory. The first start prints a bootstrap token and leaves it
+/// in DIR/bootstrap.token; it dies when the first admin token is made with `drumtower token
+/// create NAME --role admin`. Workers join with `drumtower work`. Ctrl-C or SIGTERM stops it
+/// in good order.
 ///
 ///     drumtower serve
 ///     drumtower serve --data /var/lib/drumtower --listen 127.0.0.1:7070

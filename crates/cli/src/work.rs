@@ -14,9 +14,9 @@ use crate::serve::runtime;
 
 /// Run a worker
 ///
-/// It dials the server, so it needs no open port, and runs `exec` tasks on this machine, as the user it runs as. When the
-/// server restarts it comes back by itself. Ctrl-C or SIGTERM takes no more work and lets what runs end; a second one
-/// does not wait.
+/// It dials the server, so it needs no open port, and runs `exec` tasks on this machine, as
+/// the user it runs as. When the server restarts it comes back by itself. Ctrl-C or SIGTERM
+/// takes no more work and lets what runs end; a second one does not wait.
 ///
 ///     drumtower work
 ///     drumtower work --url http://127.0.0.1:7070 --token drt_... --name build-1 --capacity 16

@@ -16,9 +16,9 @@ use crate::output::{Output, pairs};
 
 /// Compare journals and schedules with the store of a stopped server
 ///
-/// Finds runs that were acknowledged or due and are not there, runs and attempts that happened twice or too early, and
-/// records that contradict each other. The exit code is 0 only if there is nothing to find. Memory: about 100 bytes for
-/// each run.
+/// Finds runs that were acknowledged or due and are not there, runs and attempts that
+/// happened twice or too early, and records that contradict each other. The exit code is 0
+/// only if there is nothing to find. Memory: about 100 bytes for each run.
 ///
 ///     drumtower audit check --journal /var/tmp/journal --data /var/lib/drumtower
 ///     drumtower audit check --data DIR --settled -o json

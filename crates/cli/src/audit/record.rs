@@ -12,8 +12,9 @@ use crate::failure::{Failure, Result};
 
 /// Write into a journal that the task calling this has started or ended
 ///
-/// For use inside an `exec` task: which run and attempt it is comes from the DRUMTOWER_* variables of the task. Each call
-/// writes a file of its own. The line has reached the kernel when the command returns.
+/// For use inside an `exec` task: which run and attempt it is comes from the DRUMTOWER_*
+/// variables of the task. Each call writes a file of its own. The line has reached the kernel
+/// when the command returns.
 ///
 ///     drumtower audit record --journal /var/tmp/journal started
 ///     drumtower audit record --journal /var/tmp/journal ended --outcome failed

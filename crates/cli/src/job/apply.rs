@@ -15,8 +15,9 @@ use crate::output::{Format, Output, line};
 
 /// Make or change jobs from YAML files
 ///
-/// Nothing is sent before every file was understood. Applying the same file again changes nothing. A file may hold
-/// several documents, separated by `---`; a directory stands for all .yaml and .yml files in it; `-` is standard input.
+/// Nothing is sent before every file was understood. Applying the same file again changes
+/// nothing. A file may hold several documents, separated by `---`; a directory stands for all
+/// .yaml and .yml files in it; `-` is standard input.
 ///
 ///     drumtower job apply -f hello.yaml
 ///     drumtower job apply -f jobs/

@@ -22,7 +22,8 @@ pub enum Command {
     Show(Show),
     /// Keep jobs from firing by themselves
     ///
-    /// Runs that are under way go on, and a paused job can still be triggered. The times that pass meanwhile make no runs.
+    /// Runs that are under way go on, and a paused job can still be triggered. The times that
+    /// pass meanwhile make no runs.
     ///
     ///     drumtower job pause hello
     #[command(verbatim_doc_comment)]

@@ -12,7 +12,8 @@ use crate::run::wait;
 
 /// Run a job now
 ///
-/// Prints the id of the run. With --key a repetition of the command within 24 hours gives the same run, not another.
+/// Prints the id of the run. With --key a repetition of the command within 24 hours gives the
+/// same run, not another.
 ///
 ///     drumtower job trigger hello
 ///     drumtower job trigger report --params '{"month": "2026-01"}' --wait

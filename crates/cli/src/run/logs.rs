@@ -13,7 +13,8 @@ use crate::output::{Format, Output, line, text, write};
 
 /// Print the output of a run
 ///
-/// What the task wrote to standard output goes to standard output, what it wrote to standard error to standard error.
+/// What the task wrote to standard output goes to standard output, what it wrote to standard
+/// error to standard error.
 ///
 ///     drumtower run logs run_06d4ztbp00000
 ///     drumtower run logs -f run_06d4ztbp00000

@@ -60,8 +60,8 @@ enum State {
 
 /// Cancel runs
 ///
-/// The request is durable when the command returns. A run that is under way keeps its place until its worker has stopped
-/// it; `drumtower run wait` waits for that.
+/// The request is durable when the command returns. A run that is under way keeps its place
+/// until its worker has stopped it; `drumtower run wait` waits for that.
 ///
 ///     drumtower run cancel run_06d4ztbp00000
 #[derive(Args, Debug)]

@@ -20,7 +20,8 @@ const PAUSE: Duration = Duration::from_millis(500);
 
 /// Wait until a run has ended
 ///
-/// The exit code is 0 only if the run is COMPLETED. A server that restarts meanwhile is waited for.
+/// The exit code is 0 only if the run is COMPLETED. A server that restarts meanwhile is
+/// waited for.
 ///
 ///     drumtower run wait run_06d4ztbp00000
 ///     drumtower run wait run_06d4ztbp00000 --timeout 10m && echo done

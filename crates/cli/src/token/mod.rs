@@ -25,8 +25,8 @@ pub enum Command {
 
 /// Make a token and print its secret, once
 ///
-/// The first admin token without a namespace ends the bootstrap token. With --data and no server running there, the
-/// token is written to the store itself.
+/// The first admin token without a namespace ends the bootstrap token. With --data and no
+/// server running there, the token is written to the store itself.
 ///
 ///     drumtower token create ann --role admin
 ///     drumtower token create ci --role operator --namespace billing
