@@ -19,6 +19,8 @@ use crate::failure::{Exit, Failure, Result};
 
 /// As long as a commit may take; nobody renews this session.
 const SESSION_MS: i64 = 60_000;
+/// The bits of an id that hold its segment and counter; all zero in the first id of segment 0 in a millisecond.
+const BELOW_THE_MILLISECOND: u64 = (1 << 22) - 1;
 
 pub struct Offline {
     writer: sqlite::Writer,
@@ -108,7 +110,7 @@ impl Offline {
         )
     }
 
-    /// Segment 0 with its mark one higher: an id that was never given to anything.
+    /// Segment 0 with its mark at the next millisecond: an id that was never given to anything.
     fn segment(&self) -> Result<SegmentRow> {
         let row = self
             .reader
@@ -117,9 +119,11 @@ impl Offline {
             .find(|row| row.id == SegmentId(0));
         let row =
             row.ok_or_else(|| Failure::failed("the store has no segment 0: it is damaged"))?;
+        let id_mark = (row.id_mark | BELOW_THE_MILLISECOND) + 1;
+        let epoch = Epoch(row.epoch.0 + 1);
         Ok(SegmentRow {
-            epoch: Epoch(row.epoch.0 + 1),
-            id_mark: row.id_mark + 1,
+            epoch,
+            id_mark,
             ..row
         })
     }
