@@ -1,3 +1,5 @@
+//! The wheel against a model of ordered maps.
+
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
