@@ -3,6 +3,7 @@
 //! One file or directory per noun; each holds its arguments and what they do. [`failure`] says what the exit codes mean.
 
 mod audit;
+mod bench;
 mod client;
 mod connect;
 mod dev;
@@ -82,6 +83,7 @@ enum Command {
     Audit(audit::Command),
     /// Figures to measure again: throughput, wheel
     #[command(subcommand)]
+    Bench(bench::Bench),
 }
 
 fn main() -> ExitCode {
@@ -104,6 +106,7 @@ fn main() -> ExitCode {
         Command::Token(command) => token::run(command),
         Command::Schema(command) => schema::run(&command),
         Command::Audit(command) => audit::run(command),
+        Command::Bench(bench) => bench.run(),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,0 +1,49 @@
+//! `drumtower bench`: figures that anyone can measure again, one file or directory a scenario.
+//!
+//! Scenarios print one JSON object with `-o json`. They start real processes from this very program, end them by their
+//! ids, and clean up after themselves. The worker of `throughput` is a verb of its own, hidden from the help.
+
+mod machine;
+mod random;
+mod throughput;
+mod wheel;
+
+use std::io::{IsTerminal, Write};
+
+use clap::Subcommand;
+
+use crate::failure::Result;
+
+#[derive(Debug, Subcommand)]
+pub enum Bench {
+    /// Runs a second through a real server and real workers, with the delays, and an audit of what was lost or doubled
+    Throughput(throughput::Throughput),
+    /// The worker of `throughput`
+    #[command(name = "__worker", hide = true)]
+    Worker(throughput::worker::Worker),
+    /// The timing wheel against tokio's DelayQueue, a binary heap and a B-tree
+    Wheel(wheel::Wheel),
+}
+
+impl Bench {
+    pub fn run(self) -> Result<()> {
+        match self {
+            Self::Throughput(throughput) => throughput.run(),
+            Self::Worker(worker) => worker.run(),
+            Self::Wheel(wheel) => wheel.run(),
+        }
+    }
+}
+
+/// One line that replaces itself, for whoever watches a terminal.
+fn progress(line: impl FnOnce() -> String) {
+    let mut stderr = std::io::stderr();
+    if stderr.is_terminal() {
+        let _ = write!(stderr, "\r\x1b[K{}", line());
+        let _ = stderr.flush();
+    }
+}
+
+fn progress_done() {
+    progress(String::new);
+}

@@ -1,0 +1,168 @@
+//! The server and the workers under test.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::interrupt;
+use super::process::Process;
+use super::samples;
+use super::usage::Usage;
+use crate::client::{Call, Client};
+use crate::connect::{Connect, Target};
+use crate::failure::{Failure, Result};
+
+const UP_WITHIN: Duration = Duration::from_secs(60);
+const DOWN_WITHIN: Duration = Duration::from_secs(90);
+
+pub struct Fleet {
+    target: Target,
+    workers: Vec<Process>,
+    server: Process,
+    samples: Vec<PathBuf>,
+}
+
+impl Fleet {
+    /// Starts everything and returns when every worker is connected.
+    pub fn start(data: &Path, notes: &Path, workers: u32, capacity: u32) -> Result<Self> {
+        let mut server = Process::start("server", notes, |command| {
+            command
+                .arg("serve")
+                .arg("--data")
+                .arg(data)
+                .args(["--listen", "127.0.0.1:0"]);
+        })?;
+        let target = wait_for_server(&mut server, data)?;
+        let mut fleet = Self {
+            target,
+            workers: Vec::new(),
+            server,
+            samples: Vec::new(),
+        };
+        for number in 1..=workers {
+            fleet.add_worker(number, capacity, notes)?;
+        }
+        fleet.wait_for_workers()?;
+        Ok(fleet)
+    }
+
+    fn add_worker(&mut self, number: u32, capacity: u32, notes: &Path) -> Result<()> {
+        let name = format!("worker-{number}");
+        let samples = samples::path(notes, &name);
+        let target = &self.target;
+        let worker = Process::start(&name, notes, |command| {
+            command.args([
+                "bench",
+                "__worker",
+                "--url",
+                &target.url,
+                "--name",
+                &name,
+                "--capacity",
+                &capacity.to_string(),
+            ]);
+            command
+                .arg("--journals")
+                .arg(notes)
+                .arg("--samples")
+                .arg(&samples);
+            if let Some(token) = &target.token {
+                command.env("DRUMTOWER_TOKEN", token);
+            }
+        })?;
+        self.workers.push(worker);
+        self.samples.push(samples);
+        Ok(())
+    }
+
+    fn wait_for_workers(&mut self) -> Result<()> {
+        let client = Client::to(self.target.clone());
+        let until = Instant::now() + UP_WITHIN;
+        loop {
+            self.check()?;
+            let fleet = client.value(Call::get("/api/v1/workers"))?;
+            let connected = fleet
+                .get("items")
+                .and_then(Value::as_array)
+                .map_or(0, Vec::len);
+            if connected >= self.workers.len() {
+                return Ok(());
+            }
+            wait(until, "the workers do not connect")?;
+        }
+    }
+
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// How many runs were carried out, as far as the workers have written it down.
+    pub fn ran(&self) -> u64 {
+        self.samples.iter().map(|path| samples::count(path)).sum()
+    }
+
+    /// A moment of looking on: fails when a process has ended or someone interrupts.
+    pub fn watch(&mut self, line: impl FnOnce(u64) -> String) -> Result<()> {
+        self.check()?;
+        let ran = self.ran();
+        super::super::progress(|| line(ran));
+        std::thread::sleep(Duration::from_millis(100));
+        Ok(())
+    }
+
+    fn check(&mut self) -> Result<()> {
+        interrupt::check()?;
+        self.server.check()?;
+        self.workers.iter_mut().try_for_each(Process::check)
+    }
+
+    pub fn usage(&self) -> Usage {
+        Usage::read(self.server.pid(), self.workers.iter().map(Process::pid))
+    }
+
+    /// Stops the workers, then the server, each in good order.
+    pub fn stop(self) -> Result<()> {
+        super::super::progress(|| "stopping".to_owned());
+        for worker in self.workers {
+            worker.stop(DOWN_WITHIN)?;
+        }
+        self.server.stop(DOWN_WITHIN)
+    }
+}
+
+/// Reads where the server listens, and the token it made, from its data directory.
+fn wait_for_server(server: &mut Process, data: &Path) -> Result<Target> {
+    let until = Instant::now() + UP_WITHIN;
+    let connect = Connect {
+        url: None,
+        token: None,
+        data: Some(data.to_owned()),
+    };
+    loop {
+        interrupt::check()?;
+        server.check()?;
+        let target = connect.target()?;
+        // The address is announced last.
+        let announced = target.token.is_some() && data.join("server.url").exists();
+        if announced
+            && Client::to(target.clone())
+                .value(Call::get("/readyz"))
+                .is_ok()
+        {
+            return Ok(target);
+        }
+        wait(until, "the server does not become ready")?;
+    }
+}
+
+fn wait(until: Instant, what: &str) -> Result<()> {
+    if Instant::now() > until {
+        return Err(Failure::failed(format!(
+            "{what} within {} s",
+            UP_WITHIN.as_secs()
+        )));
+    }
+    std::thread::sleep(Duration::from_millis(20));
+    Ok(())
+}

@@ -1,0 +1,395 @@
+//! From samples to figures.
+//!
+//! A delay runs from the moment a trigger was meant to be sent (or a schedule was due) to the start of the handler by the
+//! worker's clock, `end_to_end` to the moment at which the engine recorded COMPLETED; all of it is one machine's clock.
+//! Minutes count from the beginning of the offer: delays by when a run was meant, completions by when handlers ended.
+
+use std::time::Duration;
+
+use drumtower_core::model::{RunId, RunState};
+use drumtower_store::{Read, RunFilter};
+use hdrhistogram::Histogram;
+use serde_json::{Value, json};
+
+use super::Window;
+use super::load::Triggered;
+use super::samples::Sample;
+use super::usage::{Cpu, Usage};
+use crate::failure::{Failure, Result};
+
+const MINUTE_US: u64 = 60_000_000;
+const PAGE: usize = 1000;
+
+pub struct Measured {
+    pub path: String,
+    pub rate: u32,
+    pub duration: Duration,
+    pub workers: u32,
+    pub window: Window,
+    /// `None` when schedules did the triggering.
+    pub triggered: Option<Triggered>,
+    /// In order of run.
+    pub samples: Vec<Sample>,
+    /// Completed runs of the store and when that was recorded, in microseconds, in order of run.
+    pub ends: Vec<(RunId, u64)>,
+    pub usage: Usage,
+    pub commits: u64,
+    pub store_bytes: u64,
+    pub audit: drumtower_audit::Report,
+}
+
+/// Reads when each completed run was recorded as such.
+pub fn ends(store: &dyn Read) -> Result<Vec<(RunId, u64)>> {
+    let mut ends = Vec::new();
+    let mut before = None;
+    loop {
+        let page = store.runs(&RunFilter::default(), before, PAGE)?;
+        for run in page
+            .runs
+            .iter()
+            .filter(|run| run.state == RunState::Completed)
+        {
+            if let Some(last) = run.transitions.last() {
+                // The store keeps whole milliseconds, cut off: count each to its end.
+                ends.push((run.id, (u64::try_from(last.at.0).unwrap_or(0) + 1) * 1000));
+            }
+        }
+        match page.next {
+            Some(next) => before = Some(next),
+            None => break,
+        }
+    }
+    ends.sort_unstable();
+    Ok(ends)
+}
+
+/// Delays in microseconds.
+struct Delays(Histogram<u64>);
+
+impl Delays {
+    const LONGEST_US: u64 = 3_600_000_000;
+
+    fn new() -> Result<Self> {
+        let histogram = Histogram::new_with_bounds(1, Self::LONGEST_US, 3);
+        histogram
+            .map(Self)
+            .map_err(|error| Failure::failed(format!("no histogram: {error}")))
+    }
+
+    fn add(&mut self, from_us: u64, to_us: u64) {
+        self.0
+            .saturating_record(to_us.saturating_sub(from_us).max(1));
+    }
+
+    fn value(&self) -> Value {
+        if self.0.is_empty() {
+            return Value::Null;
+        }
+        let ms = |us: u64| (us as f64 / 10.0).round() / 100.0;
+        json!({
+            "p50": ms(self.0.value_at_quantile(0.5)),
+            "p99": ms(self.0.value_at_quantile(0.99)),
+            "p999": ms(self.0.value_at_quantile(0.999)),
+            "max": ms(self.0.max()),
+        })
+    }
+}
+
+/// The figures of one stretch of time.
+struct Stretch {
+    start: Delays,
+    end: Delays,
+    completed: u64,
+}
+
+impl Stretch {
+    fn new() -> Result<Self> {
+        Ok(Self {
+            start: Delays::new()?,
+            end: Delays::new()?,
+            completed: 0,
+        })
+    }
+}
+
+impl Measured {
+    pub fn report(&self, machine: Value) -> Result<Value> {
+        let mut whole = Stretch::new()?;
+        let count = (self.window.to_us - self.window.from_us)
+            .div_ceil(MINUTE_US)
+            .max(1);
+        let mut minutes = (0..count)
+            .map(|_| Stretch::new())
+            .collect::<Result<Vec<_>>>()?;
+        let last_us = self.fill(&mut whole, &mut minutes);
+        let offered = self
+            .triggered
+            .as_ref()
+            .map_or(whole.completed, |triggered| triggered.sent);
+        let offered_s = (self.window.to_us - self.window.from_us) as f64 / 1e6;
+        let busy_s = (last_us.max(self.window.to_us) - self.window.from_us) as f64 / 1e6;
+        let minutes: Vec<Value> = minutes
+            .iter()
+            .enumerate()
+            .map(|(index, minute)| self.minute(index, minute))
+            .collect();
+        let runs = self.audit.counts.completed.max(1) as f64;
+        let per_run = |total: u64| rounded(total as f64 / runs);
+        let cpu = |cpu: Option<Cpu>| cpu.map(|cpu| per_run(cpu.total_us()));
+        let threads = self
+            .usage
+            .threads_us
+            .iter()
+            .map(|(name, us)| (name.clone(), json!(per_run(*us))));
+        Ok(json!({
+            "scenario": "throughput",
+            "path": self.path,
+            "rate": self.rate,
+            "duration_s": self.duration.as_secs_f64(),
+            "workers": self.workers,
+            "offered_per_s": rounded(offered as f64 / offered_s),
+            "completed_per_s": rounded(whole.completed as f64 / busy_s),
+            "completed": whole.completed,
+            "refused": self.triggered.as_ref().map(|triggered| triggered.refused),
+            "unanswered": self.triggered.as_ref().map(|triggered| triggered.unknown),
+            "start_delay_ms": whole.start.value(),
+            "end_to_end_ms": whole.end.value(),
+            "lost": self.audit.lost,
+            "duplicated": self.audit.duplicated,
+            "server_cpu_us_per_run": cpu(self.usage.server),
+            "server_rss_bytes": self.usage.server_rss_bytes,
+            "store_bytes_per_run": per_run(self.store_bytes),
+            "written_bytes_per_run": self.usage.written_bytes.map(per_run),
+            "fsync_per_s": rounded(self.commits as f64 / busy_s),
+            "runs_per_commit": rounded(runs / self.commits.max(1) as f64),
+            "server_system_cpu_us_per_run": self.usage.server.map(|cpu| per_run(cpu.system_us)),
+            "server_threads_cpu_us_per_run": Value::Object(threads.collect()),
+            "worker_cpu_us_per_run": cpu(self.usage.workers),
+            "load_cpu_us_per_run": cpu(self.usage.load),
+            "minutes": minutes,
+            "audit": self.audit_value(),
+            "machine": machine,
+        }))
+    }
+
+    /// Sorts every run into its places and returns when the last handler ended.
+    fn fill(&self, whole: &mut Stretch, minutes: &mut [Stretch]) -> u64 {
+        let mut last_us = self.window.from_us;
+        let mut previous = None;
+        for sample in &self.samples {
+            // A run that was started twice is the audit's affair.
+            if previous.replace(sample.run) == Some(sample.run) {
+                continue;
+            }
+            let Some(meant_us) = self.meant_us(sample) else {
+                continue;
+            };
+            last_us = last_us.max(sample.ended_us);
+            let minute = self.minute_of(meant_us).min(minutes.len() - 1);
+            for stretch in [&mut *whole, &mut minutes[minute]] {
+                stretch.start.add(meant_us, sample.started_us);
+                if let Some(end_us) = find(&self.ends, sample.run) {
+                    stretch.end.add(meant_us, end_us);
+                }
+            }
+            whole.completed += 1;
+            if let Some(minute) = minutes.get_mut(self.minute_of(sample.ended_us)) {
+                minute.completed += 1;
+            }
+        }
+        last_us
+    }
+
+    /// When the run was meant to start; `None` for one that lies outside of what is measured.
+    fn meant_us(&self, sample: &Sample) -> Option<u64> {
+        match &self.triggered {
+            Some(triggered) => find(&triggered.runs, sample.run),
+            None => Some(sample.due_us)
+                .filter(|due| (self.window.from_us..self.window.to_us).contains(due)),
+        }
+    }
+
+    fn minute_of(&self, at_us: u64) -> usize {
+        (at_us.saturating_sub(self.window.from_us) / MINUTE_US) as usize
+    }
+
+    fn minute(&self, index: usize, minute: &Stretch) -> Value {
+        let from_us = self.window.from_us + index as u64 * MINUTE_US;
+        let length_us = (self.window.to_us - from_us).clamp(1, MINUTE_US);
+        json!({
+            "completed_per_s": rounded(minute.completed as f64 / (length_us as f64 / 1e6)),
+            "start_delay_ms": minute.start.value(),
+            "end_to_end_ms": minute.end.value(),
+        })
+    }
+
+    fn audit_value(&self) -> Value {
+        json!({
+            "checked": self.audit.checked,
+            "early": self.audit.early,
+            "violations": self.audit.counts.violations,
+            "examples": self.audit.violations.iter().take(10).collect::<Vec<_>>(),
+        })
+    }
+}
+
+fn find(sorted: &[(RunId, u64)], run: RunId) -> Option<u64> {
+    sorted
+        .binary_search_by_key(&run, |(run, _)| *run)
+        .ok()
+        .map(|index| sorted[index].1)
+}
+
+fn rounded(value: f64) -> f64 {
+    (value * 100.0).round() / 100.0
+}
+
+/// A bench whose audit found anything has failed, whatever its figures are.
+pub fn verdict(report: &Value) -> Result<()> {
+    let broken = report["audit"]["violations"]
+        .as_object()
+        .is_some_and(|violations| !violations.is_empty());
+    let count = |field: &str| report[field].as_u64().unwrap_or(0);
+    if broken || count("lost") + count("duplicated") > 0 {
+        let message = format!(
+            "the audit found {} lost, {} doubled",
+            count("lost"),
+            count("duplicated")
+        );
+        return Err(Failure::failed(format!("{message}: {}", report["audit"])));
+    }
+    Ok(())
+}
+
+/// The figures that matter, for people.
+pub fn words(report: &Value) -> String {
+    let delays = |value: &Value| match value {
+        Value::Null => "-".to_owned(),
+        delays => format!(
+            "p50 {} · p99 {} · p99.9 {} · max {} ms",
+            delays["p50"], delays["p99"], delays["p999"], delays["max"]
+        ),
+    };
+    let mut lines = vec![
+        (
+            "offered",
+            format!(
+                "{} runs/s by {}",
+                report["offered_per_s"],
+                report["path"].as_str().unwrap_or_default()
+            ),
+        ),
+        ("completed", format!("{} runs/s", report["completed_per_s"])),
+        ("start delay", delays(&report["start_delay_ms"])),
+        ("end to end", delays(&report["end_to_end_ms"])),
+        ("lost", report["lost"].to_string()),
+        ("duplicated", report["duplicated"].to_string()),
+        (
+            "server",
+            format!(
+                "{} µs of CPU a run, {} bytes resident",
+                report["server_cpu_us_per_run"], report["server_rss_bytes"]
+            ),
+        ),
+        (
+            "store",
+            format!(
+                "{} bytes a run, {} written, {} commits/s",
+                report["store_bytes_per_run"],
+                report["written_bytes_per_run"],
+                report["fsync_per_s"]
+            ),
+        ),
+    ];
+    for minute in report["minutes"].as_array().into_iter().flatten() {
+        lines.push((
+            "minute",
+            format!(
+                "{} runs/s, start delay {}",
+                minute["completed_per_s"],
+                delays(&minute["start_delay_ms"])
+            ),
+        ));
+    }
+    crate::output::pairs(&lines)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn measured(samples: Vec<Sample>, triggered: Vec<(RunId, u64)>) -> Measured {
+        let window = Window {
+            from_us: 1_000_000,
+            to_us: 121_000_000,
+        };
+        let sent = triggered.len() as u64;
+        Measured {
+            path: "batch".into(),
+            rate: 1,
+            duration: Duration::from_secs(120),
+            workers: 1,
+            window,
+            triggered: Some(Triggered {
+                window,
+                sent,
+                runs: triggered,
+                refused: 0,
+                unknown: 0,
+            }),
+            ends: vec![(RunId(1), 1_013_000), (RunId(2), 61_030_000)],
+            samples,
+            usage: Usage::default(),
+            commits: 4,
+            store_bytes: 400,
+            audit: drumtower_audit::Report::default(),
+        }
+    }
+
+    /// Histograms keep three digits.
+    fn near(value: &Value, expected: f64) -> bool {
+        value
+            .as_f64()
+            .is_some_and(|value| (value / expected - 1.0).abs() < 0.002)
+    }
+
+    #[test]
+    fn runs_are_joined_with_their_triggers_and_sorted_into_minutes() {
+        let sample = |run, started_us: u64| Sample {
+            run: RunId(run),
+            due_us: 0,
+            started_us,
+            ended_us: started_us + 1000,
+        };
+        let samples = vec![
+            sample(1, 1_005_000),
+            sample(1, 1_006_000),
+            sample(2, 61_020_000),
+            sample(9, 5_000_000),
+        ];
+        let triggered = vec![(RunId(1), 1_000_000), (RunId(2), 60_990_000)];
+        let report = measured(samples, triggered)
+            .report(Value::Null)
+            .expect("a report");
+        assert_eq!(report["completed"], 2);
+        assert!(near(&report["start_delay_ms"]["p50"], 5.0), "{report}");
+        assert!(near(&report["start_delay_ms"]["max"], 30.0), "{report}");
+        assert!(near(&report["end_to_end_ms"]["p50"], 13.0), "{report}");
+        assert_eq!(report["offered_per_s"], 0.02);
+        assert!(
+            near(&report["minutes"][0]["start_delay_ms"]["max"], 30.0),
+            "{report}"
+        );
+        assert_eq!(report["minutes"][1]["start_delay_ms"], Value::Null);
+        assert_eq!(report["minutes"][1]["completed_per_s"], 0.02);
+        assert!(verdict(&report).is_ok());
+    }
+
+    #[test]
+    fn a_lost_run_fails_the_bench() {
+        let mut measured = measured(Vec::new(), Vec::new());
+        measured.audit.lost = 1;
+        let report = measured.report(Value::Null).expect("a report");
+        assert!(verdict(&report).is_err());
+    }
+}

@@ -1,0 +1,161 @@
+//! The worker of the bench: the SDK's, with one handler that does nothing but write down that it ran.
+//!
+//! The journal is written in groups, at the latest after [`FLUSH_EVERY`]. That is weaker than the journal's own rule
+//! (before the answer), and it can only make the audit stricter: a worker that died would leave ends without a start,
+//! which count as lost. No worker is killed here, and one that ends badly fails the bench.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use clap::Args;
+use drumtower_audit::{Journal, Outcome, Record};
+use drumtower_core::model::WallMs;
+use drumtower_sdk::{Context, HandlerError};
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::samples::{Recorder, Sample};
+use crate::failure::{Failure, Result};
+
+/// The name of the handler.
+pub const HANDLER: &str = "bench-noop";
+const FLUSH_EVERY: Duration = Duration::from_millis(50);
+
+#[derive(Args, Debug)]
+pub struct Worker {
+    /// Where the server listens
+    #[arg(long)]
+    url: String,
+    /// The token to show to it
+    #[arg(long, env = "DRUMTOWER_TOKEN", hide_env_values = true)]
+    token: Option<String>,
+    /// How it is called
+    #[arg(long)]
+    name: String,
+    /// Runs that it takes at once
+    #[arg(long)]
+    capacity: u32,
+    /// The directory of the journals
+    #[arg(long)]
+    journals: PathBuf,
+    /// The file to make for its samples
+    #[arg(long)]
+    samples: PathBuf,
+}
+
+/// Everything this worker writes down.
+struct Notes {
+    journal: Journal,
+    samples: Recorder,
+    pid: u32,
+}
+
+impl Notes {
+    fn take(&mut self, context: &Context, started_us: u64, ended_us: u64) {
+        let due_us = since_epoch_us(context.due_time());
+        let wall = |us: u64| WallMs(i64::try_from(us / 1000).unwrap_or(i64::MAX));
+        let (run, attempt) = (context.run_id(), context.attempt());
+        self.journal.push(&Record::Started {
+            run,
+            attempt,
+            fence: context.fence(),
+            nominal_ms: context
+                .nominal_time()
+                .map(|time| wall(since_epoch_us(time))),
+            due_ms: Some(wall(due_us)),
+            wall_ms: wall(started_us),
+            pid: self.pid,
+        });
+        self.journal.push(&Record::Ended {
+            run,
+            attempt,
+            wall_ms: wall(ended_us),
+            outcome: Outcome::Succeeded,
+        });
+        self.samples.push(Sample {
+            run,
+            due_us,
+            started_us,
+            ended_us,
+        });
+    }
+
+    /// The journal first: a sample tells the bench that its run is in the journal.
+    fn flush(&mut self) -> Result<()> {
+        self.journal.flush()?;
+        self.samples
+            .flush()
+            .map_err(|error| Failure::failed(format!("samples cannot be written: {error}")))
+    }
+}
+
+impl Worker {
+    pub fn run(self) -> Result<()> {
+        // One thread: a handler that does nothing gains nothing from a second, and the machine is shared with the server.
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| Failure::failed(format!("no runtime: {error}")))?;
+        runtime.block_on(self.work())
+    }
+
+    async fn work(self) -> Result<()> {
+        let samples = Recorder::create(&self.samples)
+            .map_err(|error| Failure::file(&self.samples, &error))?;
+        let journal = Journal::create(&self.journals, &self.name)?;
+        let notes = Arc::new(Mutex::new(Notes {
+            journal,
+            samples,
+            pid: std::process::id(),
+        }));
+        let taken = Arc::clone(&notes);
+        let handler = move |context: Context, _: Option<serde_json::Value>| {
+            let started_us = wall_us();
+            lock(&taken).take(&context, started_us, wall_us());
+            std::future::ready(Ok::<(), HandlerError>(()))
+        };
+        let mut builder = drumtower_sdk::Worker::builder(&self.url)
+            .name(&self.name)
+            .capacity(self.capacity)
+            .handler(HANDLER, handler);
+        if let Some(token) = &self.token {
+            builder = builder.token(token);
+        }
+        let worker = builder
+            .build()
+            .map_err(|error| Failure::failed(error.to_string()))?;
+        let mut terminate = signal(SignalKind::terminate())
+            .map_err(|error| Failure::failed(format!("signals cannot be heard: {error}")))?;
+        let flushing = tokio::spawn(flush_now_and_then(Arc::clone(&notes)));
+        let ended = worker
+            .run(async move { terminate.recv().await.unwrap_or(()) })
+            .await;
+        flushing.abort();
+        lock(&notes).flush()?;
+        ended.map_err(|error| Failure::failed(error.to_string()))
+    }
+}
+
+async fn flush_now_and_then(notes: Arc<Mutex<Notes>>) {
+    let mut ticks = tokio::time::interval(FLUSH_EVERY);
+    loop {
+        ticks.tick().await;
+        // What cannot be written is missing in the audit, and the last flush says why.
+        let _ = lock(&notes).flush();
+    }
+}
+
+fn lock(notes: &Mutex<Notes>) -> std::sync::MutexGuard<'_, Notes> {
+    notes.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The wall clock in microseconds.
+pub fn wall_us() -> u64 {
+    since_epoch_us(SystemTime::now())
+}
+
+fn since_epoch_us(time: SystemTime) -> u64 {
+    time.duration_since(UNIX_EPOCH).map_or(0, |since| {
+        u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
+    })
+}
