@@ -25,7 +25,7 @@ pub trait Executor: Send + Sync + 'static {
     ) -> Box<dyn Control>;
 }
 
-/// The hold on one attempt that runs.
+/// The hold on one attempt that runs. Dropping it ends the attempt by force: nobody is left who could renew its lease.
 pub trait Control: Send {
     /// The lease was renewed; an earlier deadline than the one in force changes nothing.
     fn extend(&self, deadline: MonoMs);

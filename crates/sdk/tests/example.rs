@@ -3,7 +3,6 @@
 #[allow(dead_code)]
 #[path = "../examples/handler.rs"]
 mod handler;
-#[allow(dead_code)]
 mod tiny_server;
 
 use drumtower_proto::worker::v1 as wire;

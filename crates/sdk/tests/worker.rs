@@ -250,6 +250,35 @@ async fn a_worker_with_nothing_to_do_leaves_when_told() {
 }
 
 #[tokio::test]
+async fn a_handler_does_not_outlive_its_worker() {
+    let mut server = TinyServer::start().await;
+    let (alive, mut gone) = tokio::sync::mpsc::channel::<()>(1);
+    let builder = Worker::builder(&server.url).token(TOKEN).handler(
+        "stubborn",
+        move |context: Context, (): ()| {
+            let alive = alive.clone();
+            async move {
+                context.log("here").await;
+                std::future::pending::<()>().await;
+                drop(alive);
+                Ok(())
+            }
+        },
+    );
+    let worker = builder.build().expect("settings");
+    let running = tokio::spawn(worker.run(std::future::pending()));
+    let mut stream = server.welcome().await;
+    stream.assign_handler(1, "stubborn", "");
+    assert!(matches!(stream.next_telling().await, FromWorker::Log(_)));
+    running.abort();
+    assert_eq!(
+        gone.recv().await,
+        None,
+        "the last sender was dropped with the handler"
+    );
+}
+
+#[tokio::test]
 async fn a_wrong_token_ends_the_worker() {
     let server = TinyServer::start().await;
     let builder = Worker::builder(&server.url)

@@ -189,3 +189,9 @@ impl Control for Hold {
         self.task.abort();
     }
 }
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}

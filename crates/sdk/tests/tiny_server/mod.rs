@@ -1,5 +1,8 @@
 //! A server of a few lines behind a real socket: a test plays its part message by message.
 
+// Each test plays another part of it.
+#![allow(dead_code)]
+
 use std::pin::Pin;
 
 use drumtower_proto::worker::v1 as wire;

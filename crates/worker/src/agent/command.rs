@@ -31,6 +31,26 @@ enum Order {
     Kill(Duration, KillReason),
 }
 
+/// What the runtime wants of one attempt.
+struct Orders {
+    receiver: mpsc::UnboundedReceiver<Order>,
+    /// The runtime has let go.
+    closed: bool,
+}
+
+impl Orders {
+    /// The next order; the last one, when the runtime lets go, is to kill.
+    async fn next(&mut self) -> Order {
+        if self.closed {
+            return std::future::pending().await;
+        }
+        self.receiver.recv().await.unwrap_or_else(|| {
+            self.closed = true;
+            Order::Kill(Duration::ZERO, KillReason::Draining)
+        })
+    }
+}
+
 struct Hold {
     orders: mpsc::UnboundedSender<Order>,
 }
@@ -84,18 +104,17 @@ impl Executor for Commands {
             timeout_grace: GRACE,
             cgroup: self.cgroup,
         };
-        let (orders, ordered) = mpsc::unbounded_channel();
+        let (orders, receiver) = mpsc::unbounded_channel();
+        let ordered = Orders {
+            receiver,
+            closed: false,
+        };
         tokio::spawn(carry_out(spec, BootMs(deadline.0), ordered, reporter));
         Box::new(Hold { orders })
     }
 }
 
-async fn carry_out(
-    spec: Spec,
-    deadline: BootMs,
-    mut orders: mpsc::UnboundedReceiver<Order>,
-    reporter: Reporter,
-) {
+async fn carry_out(spec: Spec, deadline: BootMs, mut orders: Orders, reporter: Reporter) {
     let mut running = match exec::spawn(spec, deadline) {
         Ok(running) => running,
         Err(error) => return reporter.finish(not_started(&error.to_string())),
@@ -118,7 +137,7 @@ async fn carry_out(
 
 /// Passes orders on while something is awaited.
 async fn obey_until<T>(
-    orders: &mut mpsc::UnboundedReceiver<Order>,
+    orders: &mut Orders,
     running: &Running,
     awaited: impl Future<Output = T>,
 ) -> T {
@@ -126,25 +145,17 @@ async fn obey_until<T>(
     loop {
         tokio::select! {
             value = &mut awaited => return value,
-            order = next(orders) => obey(running, order),
+            order = orders.next() => obey(running, order),
         }
     }
 }
 
-async fn wait(orders: &mut mpsc::UnboundedReceiver<Order>, running: &mut Running) -> Outcome {
+async fn wait(orders: &mut Orders, running: &mut Running) -> Outcome {
     loop {
         tokio::select! {
             outcome = running.wait() => return outcome,
-            order = next(orders) => obey(running, order),
+            order = orders.next() => obey(running, order),
         }
-    }
-}
-
-/// No order ever comes from a runtime that is gone; the lease ends the command then.
-async fn next(orders: &mut mpsc::UnboundedReceiver<Order>) -> Order {
-    match orders.recv().await {
-        Some(order) => order,
-        None => std::future::pending().await,
     }
 }
 

@@ -18,12 +18,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use drumtower_proto::worker::v1 as wire;
-use drumtower_sdk::{Builder, Leave, Worker};
+use drumtower_sdk::{Builder, Worker};
 use tokio::sync::watch;
 
 use crate::load::Sampler;
 use command::Commands;
 
+pub use drumtower_sdk::Leave;
 pub use signals::leave_on_signals;
 
 const LOAD_INTERVAL: Duration = Duration::from_secs(3);

@@ -4,7 +4,6 @@
 #[cfg(target_os = "linux")]
 mod cases;
 #[cfg(target_os = "linux")]
-#[allow(dead_code)]
 #[path = "../../../sdk/tests/tiny_server/mod.rs"]
 mod tiny_server;
 
