@@ -1,16 +1,21 @@
 //! What the rest of the server holds of the driver: it hides the channel.
 //!
-//! A command that finds the inbox full is refused at once; a worker's event waits, which holds back that worker's stream.
+//! A command that finds the inbox full, or the store unable to commit, is refused at once; a worker's event waits, which
+//! holds back that worker's stream.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use drumtower_core::engine::{
     Command, Refusal, Reply, StreamId, ToWorker, WorkerEvent, WorkerView,
 };
 use drumtower_core::model::{Actor, RunId};
 use tokio::sync::{mpsc, oneshot, watch};
+
+/// How long a caller whose change is under way waits for a store that cannot commit.
+const STORE_MAY_TAKE: Duration = Duration::from_secs(5);
 
 /// Why no answer can be given. The command may be sent again unless the outcome is unknown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -98,18 +103,38 @@ impl Handle {
 
     /// Carries a command out and answers once it is durable.
     pub async fn command(&self, actor: Actor, command: Command) -> Answer {
+        if let Health::Impaired(why) = &*self.health.borrow() {
+            return Err(Unavailable::NotReady(why.clone()));
+        }
         let (answer, answered) = oneshot::channel();
         match self.inbox.try_send(Message::Command {
             actor,
             command,
             answer,
         }) {
-            Ok(()) => answered.await.unwrap_or(Err(Unavailable::OutcomeUnknown)),
+            Ok(()) => tokio::select! {
+                answer = answered => answer.unwrap_or(Err(Unavailable::OutcomeUnknown)),
+                () = self.impaired_for(STORE_MAY_TAKE) => Err(Unavailable::OutcomeUnknown),
+            },
             Err(mpsc::error::TrySendError::Full(_)) => {
                 Err(Unavailable::Overloaded { retry_after_s: 1 })
             }
             Err(mpsc::error::TrySendError::Closed(_)) => Err(Unavailable::Stopping),
         }
+    }
+
+    /// Resolves when the server has not been able to commit for so long without a break.
+    async fn impaired_for(&self, span: Duration) {
+        let mut health = self.health.clone();
+        let impaired = |health: &Health| matches!(health, Health::Impaired(_));
+        while health.wait_for(impaired).await.is_ok() {
+            let recovered = tokio::time::timeout(span, health.wait_for(|health| !impaired(health)));
+            if recovered.await.is_err() {
+                return;
+            }
+        }
+        // The driver is gone, and with it whoever would have answered: the caller learns that from its own channel.
+        std::future::pending().await
     }
 
     /// Announces a worker's stream. Its first event must be `Connected`, its last `Disconnected` or `Goodbye`.
