@@ -292,6 +292,11 @@ fn describe(job: &Value, view: View) -> String {
             format!("{count} times, {first} to {last}: {reason}"),
         ));
     }
+    let told = [
+        ("description", text(job, "spec.description")),
+        ("labels", text(job, "spec.labels")),
+    ];
+    lines.extend(told.into_iter().filter(|(_, words)| !words.is_empty()));
     lines.push(("task", text(job, "spec.task")));
     output::pairs(&lines)
 }

@@ -160,6 +160,11 @@ impl Chaos {
         let api = self.server.api();
         self.load.end(&api);
         await_calm(&api, patience);
+        // Only the death of its worker fails a run here: what a living worker runs survives the death of the server.
+        for run in api.runs("state=FAILED") {
+            let error = run["error"].as_str().unwrap_or_default();
+            assert!(error.starts_with("worker lost"), "{run:#}");
+        }
         for worker in [&mut self.agent, &mut self.handlers] {
             let (name, status) = (worker.name.clone(), worker.process().stop());
             assert!(

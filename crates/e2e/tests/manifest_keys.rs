@@ -1,0 +1,102 @@
+//! Every key of a manifest does something that can be seen.
+//!
+//! The keys are those of the published JSON schema. A key without a check in [`CHECKS`] fails the test, and so does a
+//! check of a key that the schema does not have.
+
+mod keys;
+
+use std::collections::BTreeSet;
+
+use drumtower_e2e::{Cli, Server, Site};
+use serde_json::{Value, json};
+
+use keys::CHECKS;
+
+#[test]
+fn every_key_has_an_effect() {
+    let site = Site::new();
+    let schema: Value =
+        serde_json::from_str(&Cli::new(site.dir("home")).ok(&["schema", "job"])).expect("JSON");
+    let mut found = BTreeSet::new();
+    walk(&schema, &schema, "", &mut |path, _| {
+        found.insert(path.to_owned());
+    });
+    let checked: BTreeSet<String> = CHECKS.iter().map(|(key, _)| (*key).to_owned()).collect();
+    let unchecked: Vec<_> = found.difference(&checked).collect();
+    assert!(
+        unchecked.is_empty(),
+        "these keys have no check: {unchecked:?}"
+    );
+    let unknown: Vec<_> = checked.difference(&found).collect();
+    assert!(
+        unknown.is_empty(),
+        "these checks are of no key: {unknown:?}"
+    );
+    for (key, check) in CHECKS {
+        println!("{key}");
+        check();
+    }
+}
+
+#[test]
+fn every_value_that_the_schema_lists_is_accepted() {
+    let site = Site::new();
+    let server = Server::start(&site);
+    let api = server.api();
+    let schema = api.get("/api/v1/schema/job");
+    let mut values = Vec::new();
+    walk(&schema, &schema, "", &mut |path, node| {
+        let listed = node["enum"].as_array().into_iter().flatten().cloned();
+        let constants = node["oneOf"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|one| one["const"].clone());
+        let all = listed.chain(constants).filter(|value| !value.is_null());
+        values.extend(all.map(|value| (path.to_owned(), value)));
+    });
+    assert!(values.len() >= 9, "{values:?}");
+    for (path, value) in values {
+        let mut spec =
+            json!({"kind": "Job", "name": "listed", "task": {"exec": {"argv": ["true"]}}});
+        spec[path.as_str()] = value.clone();
+        let job = api.put_job(&spec);
+        // What equals the default may be left out of what is shown.
+        let shown = &job["spec"][path.as_str()];
+        assert!(
+            *shown == value || shown.is_null(),
+            "{path}: {value} is shown as {shown}"
+        );
+    }
+}
+
+/// Visits every key with its path and its schema, references followed. Items of lists are written `[]`.
+fn walk(root: &Value, node: &Value, path: &str, visit: &mut impl FnMut(&str, &Value)) {
+    let node = resolve(root, node);
+    for (key, child) in node["properties"].as_object().into_iter().flatten() {
+        let path = if path.is_empty() {
+            key.clone()
+        } else {
+            format!("{path}.{key}")
+        };
+        visit(&path, resolve(root, child));
+        walk(root, child, &path, visit);
+    }
+    if node["items"].is_object() {
+        walk(root, &node["items"], &format!("{path}[]"), visit);
+    }
+    for union in ["oneOf", "anyOf", "allOf"] {
+        for one in node[union].as_array().into_iter().flatten() {
+            walk(root, one, path, visit);
+        }
+    }
+}
+
+fn resolve<'a>(root: &'a Value, node: &'a Value) -> &'a Value {
+    match node["$ref"].as_str() {
+        Some(reference) => root
+            .pointer(reference.trim_start_matches('#'))
+            .expect("a reference that leads somewhere"),
+        None => node,
+    }
+}
