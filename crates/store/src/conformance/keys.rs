@@ -1,6 +1,6 @@
 //! Idempotency keys.
 
-use drumtower_core::change::ChangeSet;
+use drumtower_core::change::{ChangeSet, Prune};
 use drumtower_core::model::{IdempotencyEntry, IdempotencyHash, WallMs};
 
 use super::World;
@@ -52,7 +52,43 @@ pub fn expiry(world: &mut World) {
 }
 
 pub fn taken(world: &mut World) {
+    let day = IdempotencyEntry::KEPT_MS;
     world.commit(set(&[entry("a", T0, 1)]));
     world.refuse(set(&[entry("a", T0.plus(9), 2)]));
+    world.refuse(set(&[entry("b", T0, 2), entry("a", T0.plus(day - 1), 2)]));
     world.commit(set(&[entry("b", T0.plus(9), 2)]));
+    world.commit(set(&[entry("a", T0.plus(day), 3)]));
+}
+
+/// More keys than a small bucket holds, the first of them removed again.
+pub fn many(world: &mut World) {
+    let all: Vec<_> = (0..60)
+        .map(|n| entry(&format!("key-{n}"), T0.plus(n * HOUR_MS / 4), n as u64))
+        .collect();
+    for some in all.chunks(4) {
+        world.commit(set(some));
+    }
+    let find = |world: &World, entry: &IdempotencyEntry| {
+        world
+            .read()
+            .idempotency(&entry.hash, entry.created)
+            .expect("it is read")
+    };
+    for entry in &all {
+        assert_eq!(find(world, entry).as_ref(), Some(entry));
+    }
+    let now = T0.plus(IdempotencyEntry::KEPT_MS + 6 * HOUR_MS);
+    for _ in 0..6 {
+        world.commit(ChangeSet {
+            prune: Some(Prune { now, limit: 5 }),
+            ..ChangeSet::default()
+        });
+    }
+    for (entry, n) in all.iter().zip(0..) {
+        assert_eq!(
+            find(world, entry).is_some(),
+            n >= 20,
+            "of key {n}: five hours are gone"
+        );
+    }
 }

@@ -107,7 +107,11 @@ pub const EXERCISES: &[Exercise] = &[
     ("a run that ends late keeps its place", history::late),
     ("listings filter by namespace and state", history::filters),
     ("an idempotency key is found until it expires", keys::expiry),
-    ("an idempotency key is taken once an hour", keys::taken),
+    (
+        "an idempotency key is taken once while it lasts",
+        keys::taken,
+    ),
+    ("many idempotency keys", keys::many),
     ("tokens are inserted and replaced", system::tokens),
     ("counters are absolute", system::counters),
     ("roll-ups count each finished run once", rollups::counts),

@@ -1,7 +1,7 @@
 //! A commit on the model: every expectation is checked first, then everything is applied.
 
 use drumtower_core::change::{ChangeSet, JobChange, RunChange};
-use drumtower_core::model::{JobRow, Run, WallMs};
+use drumtower_core::model::{IdempotencyEntry, JobRow, Run, WallMs};
 
 use super::state::State;
 use crate::tally::Sample;
@@ -44,7 +44,10 @@ impl State {
             }
         }
         for entry in changes.keys.values() {
-            if self.keys.contains_key(&(entry.hour(), entry.hash)) {
+            if self
+                .entries(&entry.hash)
+                .any(|old| entry.created.since(old.created) < IdempotencyEntry::KEPT_MS)
+            {
                 return refuse(format!("the idempotency key of {} is taken", entry.run));
             }
         }
@@ -141,12 +144,11 @@ impl State {
         }
         self.unfired.extend(changes.unfired.clone());
         self.counters.extend(changes.counters.clone());
-        self.keys.extend(
-            changes
-                .keys
-                .values()
-                .map(|entry| ((entry.hour(), entry.hash), entry.clone())),
-        );
+        for entry in changes.keys.values() {
+            self.keys_made += 1;
+            self.key_order.insert((entry.hash, self.keys_made));
+            self.keys.insert(self.keys_made, entry.clone());
+        }
         self.tokens.extend(changes.tokens.clone());
         if let Some(prune) = &changes.prune {
             self.prune(prune, changes.seq);

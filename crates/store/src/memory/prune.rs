@@ -15,9 +15,11 @@ impl State {
             left -= self.prune_class(class, prune, left);
         }
         let oldest = retention::oldest_hour(prune.now);
-        drop_first(&mut self.keys, prune.limit, |key| key.0 < oldest);
+        drop_first(&mut self.keys, prune.limit, |_, entry| {
+            entry.hour() < oldest
+        });
         let oldest = retention::oldest_minute(prune.now);
-        drop_first(&mut self.rollups, prune.limit, |key| key.0 < oldest);
+        drop_first(&mut self.rollups, prune.limit, |key, _| key.0 < oldest);
         let oldest = retention::oldest_unfired(prune.now);
         let old = self.unfired.values().filter(|range| range.last < oldest);
         let mut gone: Vec<_> = old
@@ -71,11 +73,19 @@ impl State {
     }
 }
 
-fn drop_first<K: Ord, V>(map: &mut BTreeMap<K, V>, limit: usize, old: impl Fn(&K) -> bool) {
-    for _ in 0..limit {
-        if !map.first_key_value().is_some_and(|(key, _)| old(key)) {
-            return;
-        }
-        map.pop_first();
+/// Removes rows from the front for as long as they are old, and at most `limit`.
+fn drop_first<K: Ord, V>(
+    map: &mut BTreeMap<K, V>,
+    limit: usize,
+    old: impl Fn(&K, &V) -> bool,
+) -> Vec<(K, V)> {
+    let mut gone = Vec::new();
+    while gone.len() < limit
+        && map
+            .first_key_value()
+            .is_some_and(|(key, value)| old(key, value))
+    {
+        gone.extend(map.pop_first());
     }
+    gone
 }

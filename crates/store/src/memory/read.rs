@@ -235,9 +235,9 @@ impl Read for Reader {
         now: WallMs,
     ) -> Result<Option<IdempotencyEntry>, Error> {
         let state = lock(&self.state);
-        let entries = state.keys.values().filter(|entry| entry.hash == *hash);
-        let fresh = entries.filter(|entry| now.since(entry.created) < IdempotencyEntry::KEPT_MS);
-        Ok(fresh.max_by_key(|entry| entry.hour()).cloned())
+        let mut entries = state.entries(hash);
+        let fresh = entries.find(|entry| now.since(entry.created) < IdempotencyEntry::KEPT_MS);
+        Ok(fresh.cloned())
     }
 
     fn tokens(&self) -> Result<Vec<TokenRow>, Error> {

@@ -1,6 +1,6 @@
 //! The rows, as plain ordered maps.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use drumtower_core::model::{
     Counters, IdempotencyEntry, IdempotencyHash, JobId, JobName, JobRow, JobVersion, Meta,
@@ -29,7 +29,10 @@ pub(super) struct State {
     pub finishes: u64,
     pub unfired: BTreeMap<(JobId, WallMs), Unfired>,
     pub counters: BTreeMap<(SegmentId, NamespaceName), Counters>,
-    pub keys: BTreeMap<(i64, IdempotencyHash), IdempotencyEntry>,
+    /// In the order they came.
+    pub keys: BTreeMap<u64, IdempotencyEntry>,
+    pub key_order: BTreeSet<(IdempotencyHash, u64)>,
+    pub keys_made: u64,
     pub tokens: BTreeMap<TokenId, TokenRow>,
     pub rollups: BTreeMap<Key, Tally>,
     pub pruned: BTreeMap<NamespaceName, PrunedRow>,
@@ -68,6 +71,8 @@ impl State {
             unfired: BTreeMap::new(),
             counters: BTreeMap::new(),
             keys: BTreeMap::new(),
+            key_order: BTreeSet::new(),
+            keys_made: 0,
             tokens: BTreeMap::new(),
             rollups: BTreeMap::new(),
             pruned: BTreeMap::new(),
@@ -81,5 +86,11 @@ impl State {
             .filter(|run| run.job == job && run.origin == Origin::Schedule)
             .count();
         u32::try_from(live).unwrap_or(u32::MAX)
+    }
+
+    /// Entries of a hash, the newest first.
+    pub fn entries(&self, hash: &IdempotencyHash) -> impl Iterator<Item = &IdempotencyEntry> {
+        let order = self.key_order.range((*hash, 0)..=(*hash, u64::MAX)).rev();
+        order.filter_map(|(_, n)| self.keys.get(n))
     }
 }

@@ -5,7 +5,7 @@ use drumtower_core::model::{JobRow, WallMs};
 use rusqlite::{CachedStatement, Connection, Params, params};
 
 use super::derived::{Batch, Derived};
-use super::{codec, prune, run_rows};
+use super::{codec, keys, prune, run_rows};
 use crate::Error;
 
 /// Moves the session row on. False when it is not at `seq - 1`, is revoked, or is not there.
@@ -36,7 +36,7 @@ pub fn everything(
     run_rows::apply(conn, changes, derived, &mut batch)?;
     unfired(conn, changes)?;
     counters(conn, changes)?;
-    keys(conn, changes)?;
+    keys(conn, changes, derived, &mut batch)?;
     tokens(conn, changes)?;
     if let Some(prune) = &changes.prune {
         prune::step(conn, prune, changes.seq, derived, &mut batch)?;
@@ -191,19 +191,20 @@ fn counters(conn: &Connection, changes: &ChangeSet) -> Result<(), Error> {
     Ok(())
 }
 
-fn keys(conn: &Connection, changes: &ChangeSet) -> Result<(), Error> {
-    let mut insert = conn.prepare_cached("INSERT INTO idempotency VALUES(?1, ?2, ?3, ?4, ?5)")?;
+fn keys(
+    conn: &Connection,
+    changes: &ChangeSet,
+    derived: &Derived,
+    batch: &mut Batch,
+) -> Result<(), Error> {
     for entry in changes.keys.values() {
-        let values = params![
-            entry.hour(),
-            entry.hash.0,
-            entry.fingerprint.0,
-            entry.run.0 as i64,
-            entry.created.0
-        ];
-        exactly_one(&mut insert, values, || {
-            format!("the idempotency key of {} is taken", entry.run)
-        })?;
+        keys::insert(
+            conn,
+            &derived.keys,
+            derived.keys.next + batch.keys.len() as u64,
+            entry,
+        )?;
+        batch.keys.push(entry.hash);
     }
     Ok(())
 }

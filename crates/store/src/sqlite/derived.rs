@@ -3,13 +3,14 @@
 //! The writer holds the lock from before COMMIT until it has taken the commit over, and a reader that needs any of this
 //! begins its snapshot under the lock: so rows and derived data are always of the same commit.
 
-use drumtower_core::model::RunId;
+use drumtower_core::model::{IdempotencyHash, RunId};
 use rusqlite::Connection;
 
 use super::Options;
 use super::buckets::{Class, Finished, Progress};
 use super::chunk::{self, Spot};
 use super::history::{self, CLASSES};
+use super::keys::{self, Keys};
 use super::rollups::{self, Rollups};
 use crate::Error;
 use crate::tally::Sample;
@@ -17,6 +18,7 @@ use crate::tally::Sample;
 pub struct Derived {
     pub classes: [Class; CLASSES],
     pub rollups: Rollups,
+    pub keys: Keys,
 }
 
 /// What a commit finishes.
@@ -28,12 +30,16 @@ pub struct Batch {
     pub roll_up_everything: bool,
     /// Buckets, by class and number, that retention has emptied.
     pub emptied: Vec<(usize, u64)>,
+    pub keys: Vec<IdempotencyHash>,
+    /// The bucket of keys that retention has emptied.
+    pub emptied_keys: Option<u64>,
 }
 
 /// What a commit wrote of the derived data; taken over once the commit is known.
 pub struct Step {
     buckets: [Vec<Progress>; CLASSES],
     rollups: Option<rollups::Written>,
+    keys: Vec<keys::Progress>,
 }
 
 impl Derived {
@@ -43,6 +49,7 @@ impl Derived {
         Ok(Self {
             classes,
             rollups: Rollups::load(conn, options)?,
+            keys: Keys::load(conn)?,
         })
     }
 
@@ -60,7 +67,12 @@ impl Derived {
         } else {
             self.rollups.write(conn)?
         };
-        Ok(Step { buckets, rollups })
+        let keys = self.keys.write(conn, batch.keys.len())?;
+        Ok(Step {
+            buckets,
+            rollups,
+            keys,
+        })
     }
 
     fn next(&self, batch: &Batch) -> [u64; CLASSES] {
@@ -69,6 +81,7 @@ impl Derived {
 
     pub fn settle(&mut self, step: Step, batch: Batch) {
         let next = self.next(&batch);
+        self.keys.settle(step.keys, &batch.keys, batch.emptied_keys);
         for (class, number) in &batch.emptied {
             self.classes[*class]
                 .written

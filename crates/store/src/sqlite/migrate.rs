@@ -90,13 +90,14 @@ fn fill(conn: &Connection, options: &Options) -> Result<(), Error> {
             i64::try_from(now).unwrap_or(i64::MAX)
         ],
     )?;
+    let rows = i64::try_from(options.bucket_rows.max(1)).unwrap_or(i64::MAX);
     for class in 0..Retention::ALL.len() {
-        let rows = i64::try_from(options.bucket_rows.max(1)).unwrap_or(i64::MAX);
         conn.execute(
             "INSERT INTO class VALUES(?1, ?2, 0, 0, -1, -1)",
             params![class as i64, rows],
         )?;
     }
+    conn.execute("INSERT INTO key_state VALUES(1, ?1, 0, 0, -1)", [rows])?;
     rollups::Progress::default().save(conn)
 }
 

@@ -14,8 +14,10 @@ mod chunk;
 mod codec;
 mod derived;
 mod failure;
+mod filter;
 mod history;
 mod job_rows;
+mod keys;
 mod list_runs;
 mod lock;
 mod merge;
@@ -30,7 +32,7 @@ mod schema;
 mod writer;
 
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, RwLock};
 
 use crate::{Error, failpoint};
 
@@ -86,7 +88,7 @@ pub fn open(directory: &Path, options: Options) -> Result<(Writer, Reader), Erro
     let mut conn = writer::connect(&path, &options)?;
     migrate::run(&mut conn, &path, &options)?;
     sync_directory(directory)?;
-    let derived = Arc::new(Mutex::new(derived::Derived::load(&conn, &options)?));
+    let derived = Arc::new(RwLock::new(derived::Derived::load(&conn, &options)?));
     failpoint::hit("at_start");
     let reader = Reader::new(pool::Pool::new(path.clone()), Arc::clone(&derived));
     let writer = Writer::new(conn, path, options, lock, derived)?;

@@ -9,6 +9,7 @@ use rusqlite::{Connection, params};
 use super::buckets::Class;
 use super::derived::{Batch, Derived};
 use super::history::{self, SQL};
+use super::keys;
 use super::packed::{self, Gone};
 use crate::{Error, retention};
 
@@ -37,10 +38,12 @@ pub fn step(
     }
     count(conn, &counts)?;
     let limit = i64::try_from(prune.limit).unwrap_or(i64::MAX);
-    let sql = "DELETE FROM idempotency WHERE (hour, hash) IN
-                 (SELECT hour, hash FROM idempotency WHERE hour < ?1 ORDER BY hour, hash LIMIT ?2)";
-    conn.prepare_cached(sql)?
-        .execute([retention::oldest_hour(prune.now), limit])?;
+    batch.emptied_keys = keys::prune(
+        conn,
+        &derived.keys,
+        retention::oldest_hour(prune.now),
+        prune.limit,
+    )?;
     let sql = "DELETE FROM unfired WHERE (job, first) IN
                  (SELECT job, first FROM unfired WHERE last < ?1 ORDER BY last, job, first LIMIT ?2)";
     conn.prepare_cached(sql)?

@@ -1,12 +1,12 @@
 //! The reading side: each verb in one snapshot of its own.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use drumtower_core::model::{
     IdempotencyEntry, IdempotencyHash, JobId, JobName, JobRecord, JobVersion, Meta, NamespaceName,
     Run, RunId, SegmentId, SegmentRow, SessionId, TokenRow, Unfired, WallMs,
 };
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, Row, params};
 
 use super::derived::Derived;
 use super::list_runs::{self, View};
@@ -22,16 +22,20 @@ use crate::{
 #[derive(Clone)]
 pub struct Reader {
     pool: Pool,
-    derived: Arc<Mutex<Derived>>,
+    derived: Arc<RwLock<Derived>>,
 }
 
 impl Reader {
-    pub(super) fn new(pool: Pool, derived: Arc<Mutex<Derived>>) -> Self {
+    pub(super) fn new(pool: Pool, derived: Arc<RwLock<Derived>>) -> Self {
         Self { pool, derived }
     }
 
     fn read<T>(&self, read: impl FnOnce(&Connection) -> Result<T, Error>) -> Result<T, Error> {
         self.pool.snapshot(|_| Ok(()), |conn, ()| read(conn))
+    }
+
+    fn look<P>(&self, look: impl FnOnce(&Derived) -> P) -> P {
+        look(&self.derived.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// A snapshot, and what `look` takes of the derived data at the same commit.
@@ -41,7 +45,7 @@ impl Reader {
         read: impl FnOnce(&Connection, P) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let pin = |conn: &Connection| {
-            let derived = self.derived.lock().unwrap_or_else(PoisonError::into_inner);
+            let derived = self.derived.read().unwrap_or_else(PoisonError::into_inner);
             conn.prepare_cached("SELECT one FROM meta")?.exists([])?;
             Ok(look(&derived))
         };
@@ -270,7 +274,16 @@ impl Read for Reader {
         hash: &IdempotencyHash,
         now: WallMs,
     ) -> Result<Option<IdempotencyEntry>, Error> {
-        self.read(|conn| idempotency(conn, hash, now))
+        // The answer to an unknown key is known without a snapshot.
+        if self
+            .look(|derived| derived.keys.candidates(hash))
+            .is_empty()
+        {
+            return Ok(None);
+        }
+        let valid = |entry: &IdempotencyEntry| now.since(entry.created) < IdempotencyEntry::KEPT_MS;
+        let look = |derived: &Derived| derived.keys.candidates(hash);
+        self.read_with(look, |conn, candidates| candidates.find(conn, hash, valid))
     }
 
     fn tokens(&self) -> Result<Vec<TokenRow>, Error> {
@@ -297,37 +310,4 @@ impl Read for Reader {
                 .collect())
         })
     }
-}
-
-/// Looks into each hour that has entries, the newest first.
-fn idempotency(
-    conn: &Connection,
-    hash: &IdempotencyHash,
-    now: WallMs,
-) -> Result<Option<IdempotencyEntry>, Error> {
-    let oldest = now.plus(-IdempotencyEntry::KEPT_MS).0.div_euclid(3_600_000);
-    let mut hours = conn.prepare_cached(
-        "SELECT hour FROM idempotency WHERE hour < ?1 ORDER BY hour DESC LIMIT 1",
-    )?;
-    let mut select = conn.prepare_cached(
-        "SELECT fingerprint, run, created FROM idempotency WHERE hour = ?1 AND hash = ?2",
-    )?;
-    let mut hour: Option<i64> = hours.query_row([i64::MAX], |row| row.get(0)).optional()?;
-    while let Some(at) = hour.filter(|hour| *hour >= oldest) {
-        let entry = select.query_row(params![at, hash.0], |row| {
-            Ok(IdempotencyEntry {
-                hash: *hash,
-                fingerprint: IdempotencyHash(row.get(0)?),
-                run: RunId(row.get::<_, i64>(1)? as u64),
-                created: WallMs(row.get(2)?),
-            })
-        });
-        if let Some(entry) = entry.optional()?
-            && now.since(entry.created) < IdempotencyEntry::KEPT_MS
-        {
-            return Ok(Some(entry));
-        }
-        hour = hours.query_row([at], |row| row.get(0)).optional()?;
-    }
-    Ok(None)
 }

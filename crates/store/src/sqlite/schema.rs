@@ -124,12 +124,24 @@ const VERSION_1: &[&str] = &[
        body BLOB NOT NULL,
        PRIMARY KEY(segment, namespace)) WITHOUT ROWID",
     "CREATE TABLE idempotency(
-       hour INTEGER NOT NULL,
+       n INTEGER PRIMARY KEY,
        hash BLOB NOT NULL,
        fingerprint BLOB NOT NULL,
        run INTEGER NOT NULL,
-       created INTEGER NOT NULL,
-       PRIMARY KEY(hour, hash)) WITHOUT ROWID",
+       created INTEGER NOT NULL)",
+    // Where the keys stand: the next row's number, and how far their buckets are written.
+    "CREATE TABLE key_state(
+       one INTEGER PRIMARY KEY CHECK (one = 1),
+       bucket_rows INTEGER NOT NULL,
+       next INTEGER NOT NULL,
+       bucket INTEGER NOT NULL,
+       done INTEGER NOT NULL)",
+    "CREATE TABLE key_bucket(number INTEGER PRIMARY KEY, filter BLOB NOT NULL)",
+    "CREATE TABLE key_chunk(
+       bucket INTEGER NOT NULL,
+       first INTEGER NOT NULL,
+       body BLOB NOT NULL,
+       PRIMARY KEY(bucket, first)) WITHOUT ROWID",
     "CREATE TABLE token(id INTEGER PRIMARY KEY, body BLOB NOT NULL)",
     "CREATE TABLE pruned(
        namespace TEXT PRIMARY KEY,

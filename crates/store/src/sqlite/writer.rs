@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use drumtower_core::change::ChangeSet;
@@ -21,7 +21,7 @@ pub struct Writer {
     conn: Connection,
     path: PathBuf,
     options: Options,
-    derived: Arc<Mutex<Derived>>,
+    derived: Arc<RwLock<Derived>>,
     /// Pages in the write-ahead log after the last commit.
     log_pages: Arc<AtomicU32>,
     /// The size of the log at which the next checkpoint is tried.
@@ -64,7 +64,7 @@ impl Writer {
         path: PathBuf,
         options: Options,
         lock: DirectoryLock,
-        derived: Arc<Mutex<Derived>>,
+        derived: Arc<RwLock<Derived>>,
     ) -> Result<Self, Error> {
         let mut conn = conn;
         let log_pages = Arc::new(AtomicU32::new(0));
@@ -113,7 +113,7 @@ impl Writer {
         if self.in_doubt {
             self.roll_back();
             let derived = Derived::load(&self.conn, &self.options)?;
-            *self.derived.lock().unwrap_or_else(PoisonError::into_inner) = derived;
+            *self.derived.write().unwrap_or_else(PoisonError::into_inner) = derived;
             self.in_doubt = false;
         }
         Ok(())
@@ -132,13 +132,16 @@ impl Writer {
             self.roll_back();
             return Ok(Commit::Fenced);
         }
-        let mut derived = self.derived.lock().unwrap_or_else(PoisonError::into_inner);
+        let derived = self.derived.read().unwrap_or_else(PoisonError::into_inner);
         let batch = apply::everything(&self.conn, changes, &derived)?;
         let step = derived.write(&self.conn, &batch)?;
         if let Some(prune) = &changes.prune {
             prune::rollups(&self.conn, prune)?;
         }
+        drop(derived);
         failpoint::hit("before_commit");
+        // Only this thread changes the derived data, so it is as it was; readers wait for the outcome.
+        let mut derived = self.derived.write().unwrap_or_else(PoisonError::into_inner);
         if let Err(error) = self.conn.prepare_cached("COMMIT")?.execute([]) {
             self.in_doubt = true;
             return Err(failure::at_commit(error));
