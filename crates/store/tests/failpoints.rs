@@ -1,0 +1,184 @@
+//! A process that dies at any point leaves a store that opens and holds everything it acknowledged, whole.
+//!
+//! The test starts itself again as a program that commits and says so, with one failpoint armed.
+
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+use drumtower_core::change::{ChangeSet, Prune, RunChange};
+use drumtower_core::model::{Actor, Run, RunState};
+use drumtower_store::conformance::sample::{self, T0};
+use drumtower_store::sqlite::{self, Options};
+use drumtower_store::{Commit, Read, RunFilter, Store};
+use libtest_mimic::{Arguments, Failed, Trial};
+
+const CHILD: &str = "DRUMTOWER_TEST_COMMIT_INTO";
+const COMMITS: u64 = 60;
+const BATCH: u64 = 20;
+
+fn main() -> ExitCode {
+    if let Some(directory) = std::env::var_os(CHILD) {
+        commit_and_say(Path::new(&directory));
+        return ExitCode::SUCCESS;
+    }
+    let points: [(&'static str, &'static [u32]); 5] = [
+        ("at_start", &[1, 2]),
+        ("in_migration", &[1, 7, 20, 33, 35, 36]),
+        ("before_commit", &[1, 2, 17, 40]),
+        ("after_commit", &[1, 2, 17, 40]),
+        ("in_checkpoint", &[1, 2, 3, 5]),
+    ];
+    let trials = points
+        .into_iter()
+        .map(|(point, passages)| Trial::test(point, move || die_at(point, passages)));
+    libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit_code()
+}
+
+fn options() -> Options {
+    Options {
+        bucket_rows: 64,
+        rollup_rows: 100,
+        checkpoint_pages: 40,
+        ..Options::default()
+    }
+}
+
+/// The runs of commit `seq`: made in it, finished in the next.
+fn batch(seq: u64) -> Vec<Run> {
+    (0..BATCH)
+        .map(|n| sample::run(seq as i64 * 1_500, n, sample::job_id(n % 5)))
+        .collect()
+}
+
+/// Goes on from where the store stands, in a new session.
+fn commit_and_say(directory: &Path) {
+    let (mut writer, reader) = sqlite::open(directory, options()).expect("the store opens");
+    let session = writer
+        .begin_session(&Actor::new("server-1"), 3_000)
+        .expect("a session begins");
+    let first = next_batch(&reader);
+    for (seq, number) in (1..).zip(first..first + COMMITS) {
+        let inserts = batch(number)
+            .into_iter()
+            .map(|run| RunChange::Insert(sample::running(run)));
+        let ends = if number > 1 {
+            batch(number - 1)
+        } else {
+            Vec::new()
+        };
+        let ends = ends
+            .into_iter()
+            .map(|run| RunChange::Finish(sample::ended(run, RunState::Completed, 9)));
+        let mut changes = ChangeSet {
+            session,
+            seq,
+            extend_ms: 3_000,
+            ..sample::runs(inserts.chain(ends))
+        };
+        changes.prune = Some(Prune { now: T0, limit: 10 });
+        assert_eq!(writer.commit(&changes).expect("it commits"), Commit::Done);
+        let mut out = std::io::stdout().lock();
+        writeln!(out, "{number}")
+            .and_then(|()| out.flush())
+            .expect("it is said");
+    }
+}
+
+/// The number after the newest batch that is stored.
+fn next_batch(reader: &impl Read) -> u64 {
+    let newest = reader
+        .runs(&RunFilter::default(), None, 1)
+        .expect("they are read")
+        .runs;
+    newest
+        .first()
+        .map_or(1, |run| run.created.since(T0) as u64 / 1_500 + 1)
+}
+
+fn die_at(point: &str, passages: &[u32]) -> Result<(), Failed> {
+    let directory = tempfile::tempdir()?;
+    let (mut acknowledged, mut deaths) = (0, 0);
+    for passage in passages {
+        // Migrations run only in a new store.
+        let data = if point == "in_migration" {
+            format!("data-{passage}")
+        } else {
+            "data".to_owned()
+        };
+        let data = directory.path().join(data);
+        let mut child = Command::new(std::env::current_exe()?);
+        child
+            .env(CHILD, &data)
+            .env("DRUMTOWER_FAILPOINT", format!("{point}:{passage}"));
+        let output = child.output()?;
+        deaths += usize::from(output.status.code().is_none());
+        let said = String::from_utf8(output.stdout)?;
+        acknowledged = said.lines().last().map_or(Ok(acknowledged), str::parse)?;
+        inspect(&data, acknowledged).map_err(|why| format!("{point}:{passage}: {why}"))?;
+    }
+    if deaths == passages.len() {
+        Ok(())
+    } else {
+        Err(format!("{deaths} deaths of {}", passages.len()).into())
+    }
+}
+
+/// Everything acknowledged is there, at most one batch more, every batch whole, and all that is derived agrees.
+fn inspect(data: &Path, acknowledged: u64) -> Result<(), String> {
+    let (_writer, reader) = sqlite::open(data, options()).map_err(|error| error.to_string())?;
+    let stored = next_batch(&reader) - 1;
+    if stored != acknowledged && stored != acknowledged + 1 {
+        return Err(format!(
+            "{stored} batches are stored, {acknowledged} were acknowledged"
+        ));
+    }
+    let everything = RunFilter::default();
+    let found = pages(&reader, &everything)?;
+    let by_job: Result<Vec<_>, String> = (0..5)
+        .map(|job| {
+            pages(
+                &reader,
+                &RunFilter {
+                    job: Some(sample::job_id(job)),
+                    ..RunFilter::default()
+                },
+            )
+        })
+        .collect();
+    let by_job: BTreeSet<_> = by_job?.into_iter().flatten().collect();
+    let wanted: BTreeSet<_> = (1..=stored).flat_map(batch).map(|run| run.id).collect();
+    let finished = stored.saturating_sub(1) * BATCH;
+    let minutes = (T0.0 / 60_000, T0.0 / 60_000 + 10_000);
+    let rollups = reader
+        .rollups(None, minutes.0, minutes.1)
+        .map_err(|error| error.to_string())?;
+    let counted: u64 = rollups.iter().map(|row| row.completed).sum();
+    let agree =
+        found.iter().copied().collect::<BTreeSet<_>>() == wanted && found.len() == wanted.len();
+    if agree && by_job == wanted && counted == finished {
+        return Ok(());
+    }
+    let (all, jobs, wanted) = (found.len(), by_job.len(), wanted.len());
+    Err(format!(
+        "{all} runs, {jobs} by job, {counted} counted; expected {wanted} of which {finished} finished"
+    ))
+}
+
+fn pages(
+    reader: &impl Read,
+    filter: &RunFilter,
+) -> Result<Vec<drumtower_core::model::RunId>, String> {
+    let (mut all, mut before) = (Vec::new(), None);
+    loop {
+        let page = reader
+            .runs(filter, before, 100)
+            .map_err(|error| error.to_string())?;
+        all.extend(page.runs.iter().map(|run| run.id));
+        before = page.next;
+        if before.is_none() {
+            return Ok(all);
+        }
+    }
+}
