@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::change::{ChangeSet, JobChange, Prune, RunChange, ScheduleChange};
 use crate::model::{
-    IdempotencyEntry, JobId, JobVersion, Limits, NamespaceName, Now, Run, RunId, SegmentId,
-    TokenId, Unfired, WallMs,
+    IdempotencyEntry, JobId, JobVersion, JsonText, Limits, NamespaceName, Now, Run, RunId,
+    SegmentId, TokenId, Unfired, WallMs,
 };
 
 use super::{Effect, Engine};
@@ -48,6 +48,13 @@ pub(super) struct Building {
     /// A commit is wanted for its own sake: to renew leases.
     renewal: bool,
     finished: usize,
+    /// What runs carry: parameters, results, errors.
+    bytes: usize,
+}
+
+fn payload_bytes(run: &Run) -> usize {
+    let json = |text: &Option<JsonText>| text.as_ref().map_or(0, |text| text.as_str().len());
+    json(&run.params) + json(&run.result) + run.error.as_ref().map_or(0, String::len)
 }
 
 /// Finished runs pruned by every commit, whatever it finishes itself.
@@ -58,8 +65,9 @@ impl Building {
         self.renewal || self.rows() > 0
     }
 
+    /// Half of what a commit may hold, because one more command may bring the other half.
     pub(super) fn is_full(&self) -> bool {
-        self.rows() >= Limits::COMMIT_CHANGES / 2
+        self.rows() >= Limits::COMMIT_CHANGES / 2 || self.bytes >= Limits::COMMIT_BYTES / 2
     }
 
     fn rows(&self) -> usize {
@@ -107,11 +115,13 @@ impl Building {
         self.tokens.insert(token);
     }
 
-    pub(super) fn run_inserted(&mut self, run: RunId) {
-        self.runs.insert(run, RunNote::Inserted);
+    pub(super) fn run_inserted(&mut self, run: &Run) {
+        self.bytes += payload_bytes(run);
+        self.runs.insert(run.id, RunNote::Inserted);
     }
 
     pub(super) fn run_parked(&mut self, run: Run) {
+        self.bytes += payload_bytes(&run);
         self.runs.insert(run.id, RunNote::Parked(Box::new(run)));
     }
 
@@ -121,6 +131,7 @@ impl Building {
 
     pub(super) fn run_finished(&mut self, run: Run) {
         self.finished += 1;
+        self.bytes += payload_bytes(&run);
         let id = run.id;
         let run = Box::new(run);
         let note = match self.runs.get(&id) {

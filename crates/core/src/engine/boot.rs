@@ -17,7 +17,7 @@ use super::batch::Building;
 use super::fleet::{Fleet, Held};
 use super::jobs::Jobs;
 use super::keys::Keys;
-use super::lines::Lines;
+use super::lines::{Lines, Waiting};
 use super::load::Loads;
 use super::runs::{Resident, Runs};
 use super::segments::Segments;
@@ -132,13 +132,10 @@ impl Engine {
         });
         let state = run.state;
         let line = self.line_of(&compiled);
-        self.runs.insert(Resident {
-            run,
-            compiled,
-            was_parked: false,
-        });
+        let waiting = Waiting::of(&run);
+        self.runs.insert(Resident { run, compiled });
         match (state, leased) {
-            (RunState::Pending, None) => self.lines.push(line, id),
+            (RunState::Pending, None) => self.lines.push(line, waiting),
             (RunState::Scheduled | RunState::Running, Some((worker, process, attempt, fence))) => {
                 self.expect_worker(now, &worker, process);
                 self.fleet.expect_mut(process).attempts.insert(

@@ -6,20 +6,18 @@ use crate::model::{Attempt, Now, ProcessId, Reason, RunId, RunState};
 use crate::placement;
 
 use super::fleet::{Held, Members};
-use super::lines::LineIx;
+use super::lines::{LineIx, Waiting};
 use super::{Assign, AttemptRef, Effect, Engine, ToWorker};
 
 impl Engine {
     pub(super) fn dispatch(&mut self, now: Now) {
-        let mut from = LineIx::FIRST;
         while !self.is_full() {
-            let Some(ix) = self.lines.next_active(from) else {
+            let Some(ix) = self.lines.take_turn() else {
                 break;
             };
             self.serve_line(now, ix);
-            from = ix.after();
         }
-        for scan in self.lines.short_lines() {
+        for scan in self.lines.short_lines(self.acknowledged) {
             self.want(scan);
         }
     }
@@ -42,7 +40,7 @@ impl Engine {
             },
             turn,
         ) else {
-            self.lines.push_front(ix, run);
+            self.back_in_line(ix, run);
             return;
         };
         let process = line.members()[chosen];
@@ -54,8 +52,15 @@ impl Engine {
             self.assign(now, run, process);
         } else {
             self.lines.leave(ix, process);
-            self.lines.push_front(ix, run);
+            self.fleet.expect_mut(process).joined_all = false;
+            self.back_in_line(ix, run);
         }
+    }
+
+    /// Puts a resident run at the head of its line.
+    pub(super) fn back_in_line(&mut self, ix: LineIx, run: RunId) {
+        let waiting = Waiting::of(&self.runs.expect(run).run);
+        self.lines.push_front(ix, waiting);
     }
 
     fn assign(&mut self, now: Now, id: RunId, process: ProcessId) {

@@ -24,6 +24,10 @@ pub enum Effect {
     RunChanged {
         run: RunId,
     },
+    /// Something that whoever runs the server should see.
+    Alarm {
+        text: String,
+    },
     /// The table of tokens changed.
     TokensChanged,
 }

@@ -45,6 +45,10 @@ pub(super) struct Worker {
     pub(super) timer: Option<wheel::Key>,
     /// The lines it is able to serve.
     lines: Vec<LineIx>,
+    /// The greatest weight among them.
+    heaviest: u32,
+    /// It stands in all of them, so that nothing need be done while it has room for the heaviest.
+    pub(super) joined_all: bool,
 }
 
 impl Worker {
@@ -72,11 +76,11 @@ impl Worker {
         scope && task && self.hello.capacity >= requirement.weight
     }
 
-    fn has_room(&self, requirement: &Requirement, terms: &Terms, now: MonoMs) -> bool {
+    fn has_room(&self, weight: u32, terms: &Terms, now: MonoMs) -> bool {
         self.stream.is_some()
             && !self.draining
             && self.beat > 0
-            && self.credit() >= u64::from(requirement.weight)
+            && self.credit() >= u64::from(weight)
             && terms.fresh(self.leased_from, now)
     }
 
@@ -163,6 +167,8 @@ impl Fleet {
             attempts: BTreeMap::new(),
             timer: None,
             lines: Vec::new(),
+            heaviest: 0,
+            joined_all: false,
         });
         worker.hello = hello;
         worker
@@ -184,10 +190,12 @@ impl Fleet {
         able.map(|(process, _)| *process).collect()
     }
 
-    pub(super) fn serve(&mut self, process: ProcessId, line: LineIx) {
-        let lines = &mut self.expect_mut(process).lines;
-        if !lines.contains(&line) {
-            lines.push(line);
+    pub(super) fn serve(&mut self, process: ProcessId, line: LineIx, weight: u32) {
+        let worker = self.expect_mut(process);
+        if !worker.lines.contains(&line) {
+            worker.lines.push(line);
+            worker.heaviest = worker.heaviest.max(weight);
+            worker.joined_all = false;
         }
     }
 
@@ -216,7 +224,7 @@ impl Candidates for Members<'_> {
         worker.map_or(u32::MAX, |worker| {
             let capacity = u64::from(worker.hello.capacity.max(1));
             let used = capacity.saturating_sub(worker.credit());
-            (used * 1000 / capacity) as u32 + worker.load.cpu_permille
+            ((used * 1000 / capacity) as u32).saturating_add(worker.load.cpu_permille.min(1000))
         })
     }
 }
@@ -250,22 +258,32 @@ impl Engine {
         for line in std::mem::take(&mut worker.lines) {
             self.lines.leave(line, process);
         }
-        let able = self
-            .lines
-            .all()
-            .filter(|(_, line)| worker.is_able(&line.requirement));
-        worker.lines = able.map(|(ix, _)| ix).collect();
+        let all = self.lines.all();
+        let able = all.filter(|(_, line)| worker.is_able(&line.requirement));
+        let able: Vec<(LineIx, u32)> = able
+            .map(|(ix, line)| (ix, line.requirement.weight))
+            .collect();
+        worker.heaviest = able.iter().map(|(_, weight)| *weight).max().unwrap_or(0);
+        worker.lines = able.into_iter().map(|(ix, _)| ix).collect();
+        worker.joined_all = false;
     }
 
     /// Puts a process in line where it has room, and takes it out where it has none.
     pub(super) fn place_in_lines(&mut self, process: ProcessId) {
         let now = MonoMs(self.wheel.now());
-        let Some(worker) = self.fleet.get(process) else {
+        let terms = &self.options.terms;
+        let Some(worker) = self.fleet.get_mut(process) else {
             return;
         };
+        let room_for_all = worker.has_room(worker.heaviest, terms, now);
+        if worker.joined_all && room_for_all {
+            return;
+        }
+        worker.joined_all = room_for_all;
+        let worker: &Worker = worker;
         for ix in &worker.lines {
-            let room = worker.has_room(&self.lines.line(*ix).requirement, &self.options.terms, now);
-            if room {
+            let weight = self.lines.line(*ix).requirement.weight;
+            if worker.has_room(weight, terms, now) {
                 self.lines.join(*ix, process);
             } else {
                 self.lines.leave(*ix, process);
@@ -274,18 +292,24 @@ impl Engine {
     }
 
     pub(super) fn leave_all_lines(&mut self, process: ProcessId) {
-        let Some(worker) = self.fleet.get(process) else {
+        let Some(worker) = self.fleet.get_mut(process) else {
             return;
         };
+        worker.joined_all = false;
         for ix in &worker.lines {
             self.lines.leave(*ix, process);
         }
     }
 
-    /// The worker that holds exactly this attempt lets go of it.
+    /// The worker lets go of exactly this attempt.
     pub(super) fn release_attempt(&mut self, process: ProcessId, attempt: AttemptRef) {
         if let Some(worker) = self.fleet.get_mut(process) {
-            worker.attempts.remove(&attempt.run);
+            let held = worker.attempts.get(&attempt.run);
+            if held
+                .is_some_and(|held| held.attempt == attempt.attempt && held.fence == attempt.fence)
+            {
+                worker.attempts.remove(&attempt.run);
+            }
         }
     }
 }

@@ -175,7 +175,8 @@ pub struct Load {
 pub struct Finished {
     pub attempt: AttemptRef,
     pub outcome: AttemptOutcome,
-    pub started: WallMs,
+    /// `None` when it never did.
+    pub started: Option<WallMs>,
     pub duration_ms: u64,
     pub exit_code: Option<i32>,
     pub signal: Option<i32>,

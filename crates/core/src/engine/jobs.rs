@@ -7,13 +7,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::model::{
-    JobId, JobRecord, JobRow, JobVersion, Requirement, ScheduleRow, SpecError, Task, Unfired,
-    WallMs,
+    JobId, JobRecord, JobRow, JobSpec, JobVersion, Requirement, ScheduleRow, SpecError, Task,
+    Unfired, WallMs,
 };
 use crate::schedule::Schedule;
 use crate::wheel;
 
-use super::{Engine, JobRef};
+use super::{Effect, Engine, JobRef};
 
 /// One version of a definition, with everything that is computed from it once.
 #[derive(Debug)]
@@ -26,18 +26,39 @@ pub(super) struct Compiled {
 }
 
 impl Compiled {
+    /// A definition as a user gives it.
     pub(super) fn new(version: JobVersion) -> Result<Self, SpecError> {
-        let requirement = version.spec.requirement();
-        let park_key = Arc::from(requirement.park_key());
         let schedule = version.spec.parsed_schedule()?;
         let timeout_ms = version.spec.parsed_timeout()?;
-        Ok(Self {
+        Ok(Self::with(version, schedule, timeout_ms))
+    }
+
+    /// A definition as it is stored. What was valid when it was written may not be for this program: a time zone went
+    /// away, a rule became stricter. Such a job fires no more by itself until it is edited; nothing else suffers.
+    pub(super) fn stored(version: JobVersion) -> (Self, Option<SpecError>) {
+        match version.spec.parsed_schedule() {
+            Ok(schedule) => {
+                let timeout = version.spec.parsed_timeout();
+                let timeout_ms = timeout.clone().unwrap_or(JobSpec::DEFAULT_TIMEOUT_MS);
+                (Self::with(version, schedule, timeout_ms), timeout.err())
+            }
+            Err(error) => (
+                Self::with(version, None, JobSpec::DEFAULT_TIMEOUT_MS),
+                Some(error),
+            ),
+        }
+    }
+
+    fn with(version: JobVersion, schedule: Option<Schedule>, timeout_ms: u64) -> Self {
+        let requirement = version.spec.requirement();
+        let park_key = Arc::from(requirement.park_key());
+        Self {
             version,
             requirement,
             park_key,
             schedule,
             timeout_ms,
-        })
+        }
     }
 
     pub(super) fn task(&self) -> &Task {
@@ -182,13 +203,11 @@ impl Engine {
             }
             return;
         }
-        let Ok(compiled) = Compiled::new(record.version) else {
-            panic!("the stored definition of {} is not valid", record.row.id);
-        };
+        let compiled = self.compile_stored(record.version);
         let id = record.row.id;
         self.jobs.insert(Job {
             row: record.row,
-            compiled: Arc::new(compiled),
+            compiled,
             stored_cursor: Some(record.schedule.fired_through),
             schedule: record.schedule,
             live_scheduled: record.live_scheduled,
@@ -215,12 +234,20 @@ impl Engine {
         if self.jobs.old_versions.contains_key(&key) {
             return;
         }
-        match Compiled::new(version) {
-            Ok(compiled) => self.jobs.old_versions.insert(key, Arc::new(compiled)),
-            Err(error) => panic!(
-                "stored version {} of {} is not valid: {error}",
-                key.1, key.0
-            ),
-        };
+        let compiled = self.compile_stored(version);
+        self.jobs.old_versions.insert(key, compiled);
+    }
+
+    fn compile_stored(&mut self, version: JobVersion) -> Arc<Compiled> {
+        let (compiled, fault) = Compiled::stored(version);
+        if let Some(fault) = fault {
+            let spec = &compiled.version.spec;
+            let text = format!(
+                "the stored definition of job `{}` in namespace `{}` is not valid any more: {fault}; apply it anew",
+                spec.name, spec.namespace
+            );
+            self.effect(Effect::Alarm { text });
+        }
+        Arc::new(compiled)
     }
 }

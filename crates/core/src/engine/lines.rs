@@ -1,26 +1,54 @@
 //! Who waits for what: one line of ready runs for each requirement, with the workers that could serve it.
 //!
-//! Memory holds a window of each line. Beyond it runs are parked in the store under the line's key, and read back in the
-//! order of their ids when the line has become short, so that a line without workers never takes more than its window.
-//! While anything is parked, new runs of the line are parked too: first come, first served.
+//! Memory holds a window of each line, and of all of them together. Beyond it runs are parked in the store under the
+//! line's key, and read back in the order of their ids when the line has become short, so that a line without workers
+//! never takes more than its window. While anything is parked, new runs of the line are parked too: first come, first
+//! served.
+//!
+//! A scan reads what was committed when it began. What was parked in a later batch is not all found by it, so the line
+//! counts as parked until a scan that began after that batch has come to the end.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use crate::model::{Limits, ProcessId, Requirement, RunId};
+use crate::model::{Limits, ProcessId, Requirement, Run, RunId};
 
 use super::jobs::Compiled;
 use super::{Engine, LoadKey};
 
 /// Index of a line; lines are never removed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct LineIx(usize);
+
+/// A run in line, and how much of the window it takes: one place, and another for each half KiB of parameters.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waiting {
+    run: RunId,
+    places: usize,
+}
+
+const PLACE_BYTES: usize = 512;
+
+impl Waiting {
+    pub(super) fn of(run: &Run) -> Self {
+        let bytes = run
+            .params
+            .as_ref()
+            .map_or(0, |params| params.as_str().len());
+        Self {
+            run: run.id,
+            places: 1 + bytes / PLACE_BYTES,
+        }
+    }
+}
 
 #[derive(Debug)]
 pub(super) struct Line {
     pub(super) requirement: Requirement,
     key: Arc<str>,
-    queue: VecDeque<RunId>,
+    queue: VecDeque<Waiting>,
+    /// The sum of the places in `queue`.
+    length: usize,
     /// Workers that are able, connected, fresh and have credit for one run of this line.
     members: Vec<ProcessId>,
     places: BTreeMap<ProcessId, usize>,
@@ -28,14 +56,10 @@ pub(super) struct Line {
     pub(super) turn: u64,
     /// The store may hold parked runs of this line.
     parked: bool,
-    scan: Option<Scan>,
-}
-
-/// A read of parked runs under way.
-#[derive(Debug, Default)]
-struct Scan {
-    /// Something was parked since it began: what it finds is not all.
-    more: bool,
+    /// The last batch that parked one.
+    last_parked: u64,
+    /// A read of parked runs is under way; every batch up to this one was visible when it began.
+    scan: Option<u64>,
 }
 
 const LOW_MARK: usize = Limits::READY_WINDOW / 4;
@@ -46,6 +70,12 @@ pub(super) struct Lines {
     by_key: BTreeMap<Arc<str>, LineIx>,
     /// Lines with both runs and workers.
     active: BTreeSet<LineIx>,
+    /// Lines that the store may hold more of.
+    with_parked: BTreeSet<LineIx>,
+    /// The sum of all lines' lengths.
+    length: usize,
+    /// Whose turn it is.
+    next: LineIx,
 }
 
 impl Lines {
@@ -75,10 +105,12 @@ impl Lines {
             requirement,
             key,
             queue: VecDeque::new(),
+            length: 0,
             members: Vec::new(),
             places: BTreeMap::new(),
             turn: 0,
             parked: false,
+            last_parked: 0,
             scan: None,
         });
         ix
@@ -86,38 +118,52 @@ impl Lines {
 
     pub(super) fn must_park(&self, ix: LineIx) -> bool {
         let line = self.line(ix);
-        line.parked || line.queue.len() >= Limits::READY_WINDOW
+        line.parked || line.length >= Limits::READY_WINDOW || self.length >= Limits::READY_TOTAL
     }
 
-    /// A run of the line was put into the store instead of memory.
-    pub(super) fn parked(&mut self, ix: LineIx) {
+    /// A run of the line goes into the store instead of memory, by batch `seq`.
+    pub(super) fn parked(&mut self, ix: LineIx, seq: u64) {
         let line = self.line_mut(ix);
         line.parked = true;
-        if let Some(scan) = &mut line.scan {
-            scan.more = true;
-        }
+        line.last_parked = seq;
+        self.with_parked.insert(ix);
     }
 
-    pub(super) fn push(&mut self, ix: LineIx, run: RunId) {
-        self.line_mut(ix).queue.push_back(run);
-        self.settle(ix);
+    pub(super) fn push(&mut self, ix: LineIx, waiting: Waiting) {
+        self.line_mut(ix).queue.push_back(waiting);
+        self.grown(ix, waiting);
     }
 
     /// Puts a run back where it was: it has waited longest.
-    pub(super) fn push_front(&mut self, ix: LineIx, run: RunId) {
-        self.line_mut(ix).queue.push_front(run);
-        self.settle(ix);
+    pub(super) fn push_front(&mut self, ix: LineIx, waiting: Waiting) {
+        self.line_mut(ix).queue.push_front(waiting);
+        self.grown(ix, waiting);
     }
 
     pub(super) fn pop(&mut self, ix: LineIx) -> Option<RunId> {
-        let run = self.line_mut(ix).queue.pop_front();
-        self.settle(ix);
-        run
+        let waiting = self.line_mut(ix).queue.pop_front()?;
+        self.shrunk(ix, waiting.places);
+        Some(waiting.run)
     }
 
     /// Takes a run out of the line, wherever it stands: it was cancelled.
     pub(super) fn remove(&mut self, ix: LineIx, run: RunId) {
-        self.line_mut(ix).queue.retain(|waiting| *waiting != run);
+        let queue = &mut self.line_mut(ix).queue;
+        let place = queue.iter().position(|waiting| waiting.run == run);
+        if let Some(waiting) = place.and_then(|place| queue.remove(place)) {
+            self.shrunk(ix, waiting.places);
+        }
+    }
+
+    fn grown(&mut self, ix: LineIx, waiting: Waiting) {
+        self.line_mut(ix).length += waiting.places;
+        self.length += waiting.places;
+        self.settle(ix);
+    }
+
+    fn shrunk(&mut self, ix: LineIx, places: usize) {
+        self.line_mut(ix).length -= places;
+        self.length -= places;
         self.settle(ix);
     }
 
@@ -141,13 +187,12 @@ impl Lines {
         }
     }
 
-    /// The next active line at or after `from`, in circular order.
-    pub(super) fn next_active(&self, from: LineIx) -> Option<LineIx> {
-        self.active
-            .range(from..)
-            .next()
-            .or_else(|| self.active.first())
-            .copied()
+    /// The active line whose turn it is. The turn passes on with each call, and is kept between batches.
+    pub(super) fn take_turn(&mut self) -> Option<LineIx> {
+        let next = self.active.range(self.next..).next();
+        let ix = next.or_else(|| self.active.first()).copied()?;
+        self.next = LineIx(ix.0 + 1);
+        Some(ix)
     }
 
     fn settle(&mut self, ix: LineIx) {
@@ -159,32 +204,40 @@ impl Lines {
         }
     }
 
-    /// The read that a short line needs, if the store may hold more of it.
-    pub(super) fn short_lines(&mut self) -> Vec<LoadKey> {
-        let short =
-            |line: &&mut Line| line.parked && line.scan.is_none() && line.queue.len() <= LOW_MARK;
-        let scan = |line: &mut Line| {
-            line.scan = Some(Scan::default());
-            LoadKey::Parked {
-                key: line.key.to_string(),
-                after: None,
-            }
-        };
-        self.lines.iter_mut().filter(short).map(scan).collect()
+    /// The reads that short lines need; every batch up to `acknowledged` is visible to them.
+    pub(super) fn short_lines(&mut self, acknowledged: u64) -> Vec<LoadKey> {
+        let lines = &mut self.lines;
+        let with_parked = self.with_parked.iter();
+        with_parked
+            .filter_map(|ix| {
+                let line = &mut lines[ix.0];
+                let short = line.scan.is_none() && line.length <= LOW_MARK;
+                short.then(|| {
+                    line.scan = Some(acknowledged);
+                    LoadKey::Parked {
+                        key: line.key.to_string(),
+                        after: None,
+                    }
+                })
+            })
+            .collect()
     }
 
     /// A scan brought rows up to `last`; `all` says there are no more. Returns the read that continues it.
     pub(super) fn scanned(&mut self, key: &str, last: Option<RunId>, all: bool) -> Option<LoadKey> {
         let ix = self.find(key)?;
         let line = self.line_mut(ix);
-        if !all && line.queue.len() < Limits::READY_WINDOW {
+        if !all && line.length < Limits::READY_WINDOW {
             return Some(LoadKey::Parked {
                 key: key.to_owned(),
                 after: last,
             });
         }
-        let scan = line.scan.take().unwrap_or_default();
-        line.parked = !all || scan.more;
+        let began_at = line.scan.take().unwrap_or(0);
+        line.parked = !all || line.last_parked > began_at;
+        if !line.parked {
+            self.with_parked.remove(&ix);
+        }
         None
     }
 }
@@ -192,14 +245,6 @@ impl Lines {
 impl Line {
     pub(super) fn members(&self) -> &[ProcessId] {
         &self.members
-    }
-}
-
-impl LineIx {
-    pub(super) const FIRST: Self = Self(0);
-
-    pub(super) fn after(self) -> Self {
-        Self(self.0 + 1)
     }
 }
 
@@ -219,13 +264,14 @@ impl Engine {
             (None, Some(requirement)) => self.add_line(Arc::from(key), requirement),
             (None, None) => panic!("`{key}` is not a key that runs are parked under"),
         };
-        self.lines.parked(ix);
+        self.lines.parked(ix, 0);
     }
 
     fn add_line(&mut self, key: Arc<str>, requirement: Requirement) -> LineIx {
+        let weight = requirement.weight;
         let ix = self.lines.add(key, requirement);
         for process in self.fleet.able(&self.lines.line(ix).requirement) {
-            self.fleet.serve(process, ix);
+            self.fleet.serve(process, ix, weight);
             self.place_in_lines(process);
         }
         ix

@@ -6,8 +6,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{Now, Run, RunId, WallMs};
+use crate::model::{Now, Run, RunId, RunState, WallMs};
 
+use super::lines::Waiting;
 use super::runs::Resident;
 use super::{Engine, Input, LOAD_ROWS, LoadKey, LoadRequest, Loaded, LoadedRow, Step};
 
@@ -91,36 +92,36 @@ impl Engine {
         }
     }
 
-    /// A run asked for by id: held for the command that asked, which steps next.
+    /// A run asked for by id: held for the command that asked, which steps next. An answer from before the run's end is
+    /// dropped, and the command asks again.
     fn take_run(&mut self, id: RunId, tag: u64, run: Option<Run>) {
+        if self.ended_since(id, tag) || self.runs.get(id).is_some() {
+            return;
+        }
         match run {
-            Some(run) if !run.state.is_terminal() => {
-                self.adopt_run(run, tag);
-            }
+            Some(run) if !run.state.is_terminal() => self.adopt_run(run, tag),
             finished_or_missing => {
-                if self.runs.get(id).is_none() {
-                    self.looked_up.insert(id, finished_or_missing);
-                }
+                self.looked_up.insert(id, finished_or_missing);
             }
         }
     }
 
-    /// Makes a run resident, in line, unless it is resident or has ended since the load began.
-    pub(super) fn adopt_run(&mut self, run: Run, tag: u64) -> bool {
-        let id = run.id;
-        let stale = self.runs.ended_marks.get(&id).is_some_and(|seq| *seq > tag);
-        if stale || self.runs.get(id).is_some() {
-            return false;
+    fn ended_since(&self, id: RunId, tag: u64) -> bool {
+        self.runs.ended.get(&id).is_some_and(|(seq, ())| seq > tag)
+    }
+
+    /// Makes a waiting run resident, in line, unless it is resident or has ended since the load began. One that is
+    /// leased is resident already, or the row is from before its end.
+    pub(super) fn adopt_run(&mut self, run: Run, tag: u64) {
+        let waits = run.state == RunState::Pending && run.current_attempt().is_none();
+        if !waits || self.ended_since(run.id, tag) || self.runs.get(run.id).is_some() {
+            return;
         }
         let compiled = self.pinned(run.job, run.job_version);
         let line = self.line_of(&compiled);
-        self.runs.insert(Resident {
-            run,
-            compiled,
-            was_parked: true,
-        });
-        self.lines.push(line, id);
-        true
+        let waiting = Waiting::of(&run);
+        self.runs.insert(Resident { run, compiled });
+        self.lines.push(line, waiting);
     }
 
     fn take_parked(&mut self, tag: u64, key: &str, runs: Vec<Run>) {
@@ -154,7 +155,7 @@ impl Engine {
     pub(super) fn forget_marks(&mut self) {
         let safe = self.loads.safe(self.acknowledged);
         self.keys.forget(safe);
-        self.runs.ended_marks.retain(|_, seq| *seq > safe);
+        self.runs.ended.forget(safe);
         self.jobs.forget_tombstones(safe);
     }
 }

@@ -29,6 +29,7 @@ mod jobs;
 mod keys;
 mod lines;
 mod load;
+mod marks;
 mod runs;
 mod segments;
 mod time;

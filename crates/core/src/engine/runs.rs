@@ -3,9 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::model::{Counters, NamespaceName, Now, Origin, Reason, Run, RunId, RunState, SegmentId};
+use crate::model::{
+    Counters, NamespaceName, Now, Origin, ProcessId, Reason, Run, RunId, RunState, SegmentId,
+};
 
 use super::jobs::Compiled;
+use super::lines::Waiting;
+use super::marks::Marks;
 use super::{AttemptRef, Effect, Engine};
 
 #[derive(Debug)]
@@ -13,15 +17,13 @@ pub(super) struct Resident {
     pub(super) run: Run,
     /// The job version it is pinned to.
     pub(super) compiled: Arc<Compiled>,
-    /// It came from a parking place, so that a scan under way may bring it again after it ended.
-    pub(super) was_parked: bool,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Runs {
     resident: BTreeMap<RunId, Resident>,
-    /// Once parked runs that ended, with the batch that says so: a load older than that must not revive them.
-    pub(super) ended_marks: BTreeMap<RunId, u64>,
+    /// Runs that ended, with the batch that says so: a load older than that must not revive them.
+    pub(super) ended: Marks<RunId, ()>,
 }
 
 impl Runs {
@@ -67,6 +69,18 @@ impl Runs {
             })
         })
     }
+
+    /// The same, if it is `process` that the attempt was given to: no worker has a say in another's work.
+    pub(super) fn held_by(
+        &mut self,
+        process: ProcessId,
+        attempt: AttemptRef,
+    ) -> Option<&mut Resident> {
+        self.with_attempt(attempt).filter(|resident| {
+            let current = resident.run.current_attempt();
+            current.is_some_and(|current| current.process == process)
+        })
+    }
 }
 
 impl Engine {
@@ -80,18 +94,18 @@ impl Engine {
         }
         let line = self.line_of(compiled);
         if self.lines.must_park(line) {
+            let seq = self.building_seq();
             run.parked = Some(compiled.park_key.to_string());
-            self.lines.parked(line);
+            self.lines.parked(line, seq);
             self.building.run_parked(run);
         } else {
-            let id = run.id;
-            self.building.run_inserted(id);
+            let waiting = Waiting::of(&run);
+            self.building.run_inserted(&run);
             self.runs.insert(Resident {
                 run,
                 compiled: Arc::clone(compiled),
-                was_parked: false,
             });
-            self.lines.push(line, id);
+            self.lines.push(line, waiting);
         }
     }
 
@@ -105,20 +119,13 @@ impl Engine {
         error: Option<String>,
     ) {
         let seq = self.building_seq();
-        let Some(Resident {
-            mut run,
-            was_parked,
-            ..
-        }) = self.runs.resident.remove(&id)
-        else {
+        let Some(Resident { mut run, .. }) = self.runs.resident.remove(&id) else {
             panic!("{id} ended but is not resident");
         };
         run.transition(state, now.wall, reason);
         run.error = error;
         run.parked = None;
-        if was_parked {
-            self.runs.ended_marks.insert(id, seq);
-        }
+        self.runs.ended.put(id, seq, ());
         self.count(id.segment(), &run.namespace, |counters| match state {
             RunState::Completed => counters.completed += 1,
             RunState::Failed => counters.failed += 1,

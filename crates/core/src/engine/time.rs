@@ -71,7 +71,11 @@ impl Engine {
     /// Notices a step of the wall clock and places the timers of schedules anew.
     pub(super) fn follow_clock(&mut self, now: Now) {
         self.now = now;
-        if now.offset().saturating_sub(self.offset).abs() > OFFSET_NOISE_MS {
+        let moved = now.offset().saturating_sub(self.offset);
+        if moved < -OFFSET_NOISE_MS {
+            // Timers come early and wait again.
+            self.offset = now.offset();
+        } else if moved > OFFSET_NOISE_MS {
             self.offset = now.offset();
             for job in self.jobs.ids() {
                 self.arm_job(job);
@@ -91,7 +95,9 @@ impl Engine {
         if let Some(timer) = job.timer.take() {
             self.wheel.cancel(timer);
         }
-        if let Some(due) = job.schedule.next_due {
+        if let Some(due) = job.schedule.next_due
+            && job.compiled.schedule.is_some()
+        {
             job.timer = Some(self.wheel.insert(now.mono_at(due).0, Timer::JobDue(id)));
         }
     }

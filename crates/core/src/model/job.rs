@@ -434,7 +434,7 @@ pub struct Unfired {
     pub first: WallMs,
     pub last: WallMs,
     pub version: u32,
-    /// How many nominal times the range holds.
+    /// How many nominal times the range holds; from 10,000 on it is a lower bound.
     pub count: u64,
     pub reason: UnfiredReason,
     pub server: Actor,

@@ -27,4 +27,6 @@ impl Limits {
     pub const IDEMPOTENCY_KEY_CHARS: usize = 256;
     /// Ready runs held in memory for one requirement; the rest wait parked in the store.
     pub const READY_WINDOW: usize = 20_000;
+    /// Ready runs held in memory in all; a run with large parameters counts as several.
+    pub const READY_TOTAL: usize = 200_000;
 }

@@ -19,7 +19,7 @@ impl Engine {
         if live.any(|row| row.name == token.name) {
             return Err(Refusal::TokenNameTaken(token.name));
         }
-        if self.tokens.len() >= TOKENS {
+        if self.tokens.values().filter(|row| !row.revoked).count() >= TOKENS {
             let message = format!("there are {TOKENS} tokens already: no more can be made");
             return Err(Refusal::Invalid(SpecError::new("name", message)));
         }

@@ -1,7 +1,7 @@
 //! Creates a job, or changes its definition. Repeating a definition changes nothing.
 //!
-//! Times up to the edit belong to the old version, so they are decided first. Only a changed schedule is planned anew,
-//! from now on: nothing fires in the past.
+//! Times up to the edit belong to the old version, so they are decided first; those of a pause are recorded. Only a
+//! changed schedule is planned anew, from now on: nothing fires in the past.
 
 use std::sync::Arc;
 
@@ -101,6 +101,9 @@ impl Engine {
         };
         let compiled = Arc::new(Compiled::new(version.clone()).map_err(Refusal::Invalid)?);
         self.fire_job(now, id);
+        if replan && self.jobs.expect(id).row.paused.is_some() {
+            self.record_pause(now, id);
+        }
         let job = self.jobs.expect_mut(id);
         job.compiled = compiled;
         job.row.version = number;

@@ -2,11 +2,9 @@
 
 use crate::model::{Actor, JobId, Now, UnfiredReason, WallMs};
 
+use super::super::fire_job::COUNT_CAP;
 use super::super::{Condition, Engine, JobRef};
 use super::Answer;
-
-/// Counting the times of a long pause stops here.
-const COUNT_CAP: u64 = 1_000_000;
 
 impl Engine {
     pub(super) fn resume_job(
@@ -26,7 +24,8 @@ impl Engine {
         Ok(self.job_reply(id, false))
     }
 
-    fn record_pause(&mut self, now: Now, id: JobId) {
+    /// Gives the times of a pause so far their fate.
+    pub(super) fn record_pause(&mut self, now: Now, id: JobId) {
         let job = self.jobs.expect(id);
         let Some(schedule) = &job.compiled.schedule else {
             return;

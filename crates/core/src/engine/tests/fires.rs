@@ -140,6 +140,32 @@ fn a_pause_is_one_range_and_nothing_fires_in_it() {
 }
 
 #[test]
+fn a_new_schedule_of_a_paused_job_leaves_the_times_of_the_old_one_recorded() {
+    let mut world = World::new();
+    let job = world.put(every("a", "1s", "allow"));
+    world
+        .command(Command::PauseJob {
+            job: job_ref("a"),
+            condition: Condition::Any,
+        })
+        .expect("paused");
+    world.tick_through(10_000, 1_000);
+    world.put(every("a", "5s", "allow"));
+    world.tick_through(10_000, 1_000);
+    world
+        .command(Command::ResumeJob {
+            job: job_ref("a"),
+            condition: Condition::Any,
+        })
+        .expect("resumed");
+    let ranges = world.tables.unfired.values();
+    let ranges: Vec<_> = ranges
+        .map(|range| (range.job, range.version, range.count))
+        .collect();
+    assert_eq!(ranges, [(job, 1, 10), (job, 2, 2)]);
+}
+
+#[test]
 fn an_edit_keeps_old_times_and_plans_the_new_schedule_from_now() {
     let mut world = World::new();
     let job = world.put(every("a", "1s", "allow"));

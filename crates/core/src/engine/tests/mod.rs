@@ -3,6 +3,7 @@
 mod fires;
 mod leases;
 mod parks;
+mod races;
 mod random;
 mod triggers;
 mod world;

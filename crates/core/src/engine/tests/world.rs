@@ -172,6 +172,7 @@ pub(super) struct World {
     pub(super) tables: Tables,
     pub(super) now: Now,
     tickets: u64,
+    deferred: Vec<Input>,
 }
 
 impl World {
@@ -187,12 +188,13 @@ impl World {
             tables,
             now,
             tickets: 0,
+            deferred: Vec::new(),
         };
         world.commit();
         world
     }
 
-    fn boot(tables: &Tables, now: Now) -> Engine {
+    pub(super) fn boot(tables: &Tables, now: Now) -> Engine {
         let segments = (0..SegmentId::COUNT).map(|id| {
             let fresh = SegmentRow {
                 id: SegmentId(id),
@@ -254,17 +256,23 @@ impl World {
         self.now.wall.0 += ms;
     }
 
+    /// Steps an input, with what it needs. One that must wait for a commit is stepped again after the next.
     pub(super) fn step(&mut self, input: Input) {
-        match self.engine.step(self.now, input) {
-            Step::Done => {}
-            Step::Need { request, input } => {
-                let loaded = self.tables.load(request);
-                assert!(matches!(
-                    self.engine.step(self.now, Input::Loaded(loaded)),
-                    Step::Done
-                ));
-                self.step(*input);
-            }
+        let Step::Need { request, input } = self.engine.step(self.now, input) else {
+            return;
+        };
+        let loaded = self.tables.load(request);
+        assert!(matches!(
+            self.engine.step(self.now, Input::Loaded(loaded)),
+            Step::Done
+        ));
+        if let Step::Need { request, input } = self.engine.step(self.now, *input) {
+            let loaded = self.tables.load(request);
+            assert!(matches!(
+                self.engine.step(self.now, Input::Loaded(loaded)),
+                Step::Done
+            ));
+            self.deferred.push(*input);
         }
     }
 
@@ -299,6 +307,9 @@ impl World {
                         self.engine.acknowledge(seq);
                     }
                     effects.extend(batch.effects);
+                    for input in std::mem::take(&mut self.deferred) {
+                        self.step(input);
+                    }
                 }
             }
         }
@@ -413,16 +424,12 @@ impl World {
         self.event(stream, WorkerEvent::Heartbeat(heartbeat));
     }
 
-    pub(super) fn finish(
-        &mut self,
-        stream: u64,
-        attempt: AttemptRef,
-        outcome: AttemptOutcome,
-    ) -> Vec<Effect> {
+    /// The worker's report, not committed yet.
+    pub(super) fn report(&mut self, stream: u64, attempt: AttemptRef, outcome: AttemptOutcome) {
         let finished = Finished {
             attempt,
             outcome,
-            started: self.now.wall,
+            started: Some(self.now.wall),
             duration_ms: 1,
             exit_code: None,
             signal: None,
@@ -433,6 +440,15 @@ impl World {
             log: None,
         };
         self.event(stream, WorkerEvent::Finished(finished));
+    }
+
+    pub(super) fn finish(
+        &mut self,
+        stream: u64,
+        attempt: AttemptRef,
+        outcome: AttemptOutcome,
+    ) -> Vec<Effect> {
+        self.report(stream, attempt, outcome);
         self.commit()
     }
 

@@ -8,7 +8,7 @@ impl Engine {
     pub(super) fn connect(&mut self, now: Now, stream: StreamId, hello: Hello) {
         let process = hello.process;
         if let Some(known) = self.fleet.get(process) {
-            if known.stream.is_some() && known.hello.stream_number >= hello.stream_number {
+            if known.hello.stream_number >= hello.stream_number {
                 self.effect(Effect::Close {
                     stream,
                     reason: "a newer stream of this worker is open",

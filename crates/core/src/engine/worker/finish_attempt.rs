@@ -1,18 +1,25 @@
-//! A worker reports the end of an attempt. Only the current attempt, under its fence, ends a run; a report of any other
+//! A worker reports the end of an attempt. Only the current attempt, under its fence and from the
+//! worker it was given to, ends a run; a report of any other
 //! is acknowledged, so that the worker may forget it, and changes nothing.
 
-use crate::model::{AttemptEnd, AttemptOutcome, Now, Reason, RunState};
+use crate::model::{AttemptEnd, AttemptOutcome, Now, ProcessId, Reason, RunState};
 
 use super::super::{Effect, Engine, Finished, StreamId, ToWorker};
 
 impl Engine {
-    pub(super) fn finish_attempt(&mut self, now: Now, stream: StreamId, finished: Finished) {
+    pub(super) fn finish_attempt(
+        &mut self,
+        now: Now,
+        process: ProcessId,
+        stream: StreamId,
+        finished: Finished,
+    ) {
         let attempt = finished.attempt;
         self.effect(Effect::Send {
             stream,
             message: ToWorker::FinishAck { attempt },
         });
-        let Some(resident) = self.runs.with_attempt(attempt) else {
+        let Some(resident) = self.runs.held_by(process, attempt) else {
             return;
         };
         let run = &mut resident.run;
@@ -20,8 +27,7 @@ impl Engine {
         let Some(current) = run.attempts.last_mut() else {
             return;
         };
-        let process = current.process;
-        current.started.get_or_insert(finished.started);
+        current.started = current.started.or(finished.started);
         current.end = Some(AttemptEnd {
             outcome: finished.outcome,
             at: now.wall,

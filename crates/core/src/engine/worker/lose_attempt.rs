@@ -36,7 +36,7 @@ impl Engine {
             .transition(RunState::Pending, now.wall, Reason::Undelivered);
         let compiled = std::sync::Arc::clone(&resident.compiled);
         let line = self.line_of(&compiled);
-        self.lines.push_front(line, attempt.run);
+        self.back_in_line(line, attempt.run);
         self.building.run_updated(attempt.run);
     }
 

@@ -26,8 +26,8 @@ impl Engine {
             WorkerEvent::Heartbeat(heartbeat) => self.heartbeat(now, process, stream, heartbeat),
             WorkerEvent::Granted { total } => self.grant(process, total),
             WorkerEvent::Recalled { id } => self.recall(process, stream, id),
-            WorkerEvent::Started { attempt, at } => self.start_attempt(now, attempt, at),
-            WorkerEvent::Finished(finished) => self.finish_attempt(now, stream, finished),
+            WorkerEvent::Started { attempt, at } => self.start_attempt(now, process, attempt, at),
+            WorkerEvent::Finished(finished) => self.finish_attempt(now, process, stream, finished),
             WorkerEvent::Refused { attempt, reason } => {
                 self.refuse_attempt(now, process, attempt, &reason)
             }

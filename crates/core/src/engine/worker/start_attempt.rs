@@ -6,8 +6,14 @@ use super::super::{AttemptRef, Engine};
 
 impl Engine {
     /// Takes note in memory. It is written with the run's next change, or alone when the attempt lasts.
-    pub(super) fn start_attempt(&mut self, now: Now, attempt: AttemptRef, at: WallMs) {
-        let Some(resident) = self.runs.with_attempt(attempt) else {
+    pub(super) fn start_attempt(
+        &mut self,
+        now: Now,
+        process: ProcessId,
+        attempt: AttemptRef,
+        at: WallMs,
+    ) {
+        let Some(resident) = self.runs.held_by(process, attempt) else {
             return;
         };
         if resident.run.state != RunState::Scheduled {
@@ -30,7 +36,9 @@ impl Engine {
         attempt: AttemptRef,
         reason: &str,
     ) {
-        self.release_attempt(process, attempt);
-        self.undelivered(now, attempt, reason);
+        if self.runs.held_by(process, attempt).is_some() {
+            self.release_attempt(process, attempt);
+            self.undelivered(now, attempt, reason);
+        }
     }
 }
