@@ -31,7 +31,8 @@ pub const COMMANDS: &[Command] = &[
         summary: "check the format, run clippy, build the binary, run every test",
         usage: "[--long]",
         help: "Runs, in this order, and stops at the first failure:\n  \
-               format, clippy with warnings denied, a build of `drumtower`, every test of the workspace.\n\
+               format, clippy with warnings denied, a build of `drumtower` in which tests can choose where it dies,\n  \
+               every test of the workspace.\n\
                Tests that start real processes find the binary by DRUMTOWER_BIN.\n\
                Programs the tests call (strace) are installed by apt-get when missing.\n\n\
                Options:\n  --long  soak sizes: sets DRUMTOWER_LONG=1 for every test\n\n\
