@@ -11,12 +11,28 @@ pub trait Clock: Send + Sync + 'static {
 
 pub struct SystemClock;
 
+/// Two readings further apart than this were interrupted in between and do not belong together.
+const APART_MS: u64 = 1;
+const TRIES: usize = 5;
+
 impl Clock for SystemClock {
     fn now(&self) -> Now {
-        Now {
-            wall: wall_now(),
-            mono: mono_now(),
+        let mut now = read_both();
+        for _ in 1..TRIES {
+            if mono_now().0 - now.mono.0 <= APART_MS {
+                break;
+            }
+            now = read_both();
         }
+        now
+    }
+}
+
+fn read_both() -> Now {
+    let mono = mono_now();
+    Now {
+        wall: wall_now(),
+        mono,
     }
 }
 

@@ -14,6 +14,8 @@ use drumtower_core::engine::{
 use drumtower_core::model::{Actor, RunId};
 use tokio::sync::{mpsc, oneshot, watch};
 
+/// Messages that may wait for a worker that does not read; beyond that its stream is closed.
+const STREAM_QUEUE: usize = 65_536;
 /// How long a caller whose change is under way waits for a store that cannot commit.
 const STORE_MAY_TAKE: Duration = Duration::from_secs(5);
 
@@ -41,7 +43,7 @@ pub(super) enum Message {
     },
     Opened {
         stream: StreamId,
-        out: mpsc::UnboundedSender<StreamMessage>,
+        out: mpsc::Sender<StreamMessage>,
     },
     Worker {
         stream: StreamId,
@@ -50,9 +52,27 @@ pub(super) enum Message {
     Workers {
         answer: oneshot::Sender<Vec<WorkerView>>,
     },
-    Stop {
-        done: oneshot::Sender<()>,
-    },
+}
+
+/// A request to stop, answered when it is done. It has a channel of its own: it must be heard when nothing else is.
+pub(super) type Stop = oneshot::Sender<()>;
+
+impl Message {
+    /// Answers whoever sent it that nothing of it was done.
+    pub(super) fn refuse(self, why: &Unavailable) {
+        match self {
+            Self::Command { answer, .. } => {
+                let _ = answer.send(Err(why.clone()));
+            }
+            Self::Opened { out, .. } => {
+                let _ = out.try_send(StreamMessage::Close {
+                    reason: why.to_string(),
+                    again: true,
+                });
+            }
+            Self::Worker { .. } | Self::Workers { .. } => {}
+        }
+    }
 }
 
 /// What a worker's stream has to send.
@@ -79,6 +99,7 @@ pub enum Health {
 #[derive(Clone)]
 pub struct Handle {
     inbox: mpsc::Sender<Message>,
+    stops: mpsc::Sender<Stop>,
     streams: Arc<AtomicU64>,
     watchers: Watchers,
     health: watch::Receiver<Health>,
@@ -88,12 +109,14 @@ pub struct Handle {
 impl Handle {
     pub(super) fn new(
         inbox: mpsc::Sender<Message>,
+        stops: mpsc::Sender<Stop>,
         watchers: Watchers,
         health: watch::Receiver<Health>,
         tokens: watch::Receiver<u64>,
     ) -> Self {
         Self {
             inbox,
+            stops,
             streams: Arc::new(AtomicU64::new(1)),
             watchers,
             health,
@@ -140,9 +163,9 @@ impl Handle {
     /// Announces a worker's stream. Its first event must be `Connected`, its last `Disconnected` or `Goodbye`.
     pub async fn open_stream(
         &self,
-    ) -> Result<(StreamId, mpsc::UnboundedReceiver<StreamMessage>), Unavailable> {
+    ) -> Result<(StreamId, mpsc::Receiver<StreamMessage>), Unavailable> {
         let stream = StreamId(self.streams.fetch_add(1, Ordering::Relaxed));
-        let (out, messages) = mpsc::unbounded_channel();
+        let (out, messages) = mpsc::channel(STREAM_QUEUE);
         self.inbox
             .send(Message::Opened { stream, out })
             .await
@@ -188,7 +211,7 @@ impl Handle {
     /// Stops the loop: what was accepted is committed first.
     pub async fn stop(&self) {
         let (done, stopped) = oneshot::channel();
-        if self.inbox.send(Message::Stop { done }).await.is_ok() {
+        if self.stops.send(done).await.is_ok() {
             let _ = stopped.await;
         }
     }

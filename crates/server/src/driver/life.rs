@@ -1,32 +1,39 @@
 //! One life of the loop: from a session's first commit until it is stopped, deposed or broken.
 //!
 //! Inputs are stepped while a commit is in flight; their decisions become the next batch. So a batch is as large as the
-//! last commit was slow, and no timer decides its size. Effects leave in the order of their batches.
+//! last commit was slow, and no timer decides its size. A full batch takes nothing more: what was gathered waits in a
+//! queue, and what was not waits in the inbox, where callers are refused and workers held back. Effects leave in the
+//! order of their batches.
 
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use drumtower_core::engine::{Effect, Engine, Input, LoadRequest, Loaded, Step, WorkerEvent};
+use drumtower_core::engine::{
+    Effect, Engine, Input, LoadRequest, Loaded, Step, StreamId, Ticket, WorkerEvent,
+};
 use drumtower_core::model::Now;
 use drumtower_store::Read;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use super::clock::Clock;
-use super::handle::{Message, Unavailable};
+use super::handle::{Health, Message, Stop, Unavailable};
 use super::load::load;
 use super::perform::Performer;
 use super::writer::{Outcome, Writer};
 
 /// How many messages are taken from the inbox before the batch is looked at.
 const GATHER: usize = 512;
+/// Commands that may wait for rows to be loaded; beyond that callers are refused.
+const WAITING: usize = 10_000;
 /// The longest the loop sleeps; the wheel decides when it wakes earlier.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
 /// Why a life ended.
 #[derive(Debug)]
 pub(super) enum End {
-    Stopped(oneshot::Sender<()>),
+    Stopped(Stop),
     /// All state is to be dropped and read anew.
     Reset(Unavailable),
 }
@@ -37,41 +44,50 @@ struct Flight {
     outcome: oneshot::Receiver<Outcome>,
 }
 
+/// What was gathered and not stepped yet.
+enum Work {
+    Message(Message),
+    Event(StreamId, WorkerEvent),
+    /// A command whose rows have been loaded.
+    Again(Box<Input>),
+}
+
 type LoadAnswer = (Result<Loaded, drumtower_store::Error>, Option<Box<Input>>);
 
-pub(super) struct Life<'a> {
+/// What the loop talks to, from life to life.
+pub(super) struct Surroundings<'a> {
     pub(super) clock: &'a dyn Clock,
     pub(super) reader: &'a Arc<dyn Read>,
     pub(super) writer: &'a mut Writer,
     pub(super) inbox: &'a mut mpsc::Receiver<Message>,
+    pub(super) stops: &'a mut mpsc::Receiver<Stop>,
     pub(super) performer: &'a mut Performer,
+    pub(super) health: &'a watch::Sender<Health>,
+}
+
+pub(super) struct Life<'a> {
+    around: Surroundings<'a>,
     engine: Engine,
+    queue: VecDeque<Work>,
     flight: Option<Flight>,
     loads: mpsc::UnboundedSender<LoadAnswer>,
     loaded: mpsc::UnboundedReceiver<LoadAnswer>,
-    stopping: Option<oneshot::Sender<()>>,
+    /// Commands that wait for a load.
+    waiting: usize,
+    stopping: Option<Stop>,
 }
 
 impl<'a> Life<'a> {
-    pub(super) fn new(
-        clock: &'a dyn Clock,
-        reader: &'a Arc<dyn Read>,
-        writer: &'a mut Writer,
-        inbox: &'a mut mpsc::Receiver<Message>,
-        performer: &'a mut Performer,
-        engine: Engine,
-    ) -> Self {
+    pub(super) fn new(around: Surroundings<'a>, engine: Engine) -> Self {
         let (loads, loaded) = mpsc::unbounded_channel();
         Self {
-            clock,
-            reader,
-            writer,
-            inbox,
-            performer,
+            around,
             engine,
+            queue: VecDeque::new(),
             flight: None,
             loads,
             loaded,
+            waiting: 0,
             stopping: None,
         }
     }
@@ -83,114 +99,142 @@ impl<'a> Life<'a> {
                 return self.end(end);
             }
             if self.flight.is_none()
-                && let Some(done) = self.stopping.take()
+                && let Some(stop) = self.stopping.take()
             {
-                self.performer.drop_all(&Unavailable::Stopping);
-                return End::Stopped(done);
+                self.around.performer.drop_all(&Unavailable::Stopping);
+                return End::Stopped(stop);
             }
             let sleep = self.sleep();
             let room = !self.engine.is_full();
-            let turned = tokio::select! {
-                outcome = in_flight(&mut self.flight) => self.landed(outcome),
-                Some((loaded, waiting)) = self.loaded.recv() => self.take_loaded(loaded, waiting),
-                count = self.inbox.recv_many(&mut gathered, GATHER), if room && self.stopping.is_none() => {
+            let open = room && self.stopping.is_none();
+            tokio::select! {
+                outcome = in_flight(&mut self.flight) => {
+                    if let Err(end) = self.landed(outcome) {
+                        return self.end(end);
+                    }
+                }
+                Some((loaded, waiting)) = self.loaded.recv() => {
+                    if let Err(end) = self.take_loaded(loaded, waiting) {
+                        return self.end(end);
+                    }
+                }
+                Some(stop) = self.around.stops.recv() => self.stop(stop),
+                count = self.around.inbox.recv_many(&mut gathered, GATHER), if open => {
                     if count == 0 {
                         // Every handle is gone: nobody waits for the end, but it must come.
-                        self.stopping = Some(oneshot::channel().0);
+                        self.stop(oneshot::channel().0);
                     }
-                    self.gathered(&mut gathered)
+                    self.queue.extend(gathered.drain(..).map(Work::Message));
                 }
-                () = tokio::time::sleep(sleep), if room => Ok(()),
-            };
-            if let Err(end) = turned {
-                return self.end(end);
+                () = tokio::time::sleep(sleep), if room => {}
             }
         }
     }
 
-    /// Lets time pass, sends the next batch if none is in flight, and starts the loads that the engine wants.
+    fn stop(&mut self, stop: Stop) {
+        self.stopping = Some(stop);
+        self.around.writer.give_up_retries();
+    }
+
+    /// Lets time pass, steps what was gathered, and sends the next batch if none is in flight.
     fn turn(&mut self) -> Result<(), Unavailable> {
-        let now = self.clock.now();
-        if self
-            .engine
-            .next_wakeup(now)
-            .is_some_and(|at| at <= now.mono)
-        {
-            self.step(now, Input::Tick)?;
-        }
-        if self.flight.is_none() {
-            let engine = AssertUnwindSafe(&mut self.engine);
-            let batch = guarded(move || { engine }.take_batch(now))?;
-            match batch {
-                None => {}
-                Some(batch) => match batch.changes {
-                    None => self.performer.perform(batch.effects),
-                    Some(changes) => {
-                        let seq = changes.seq;
-                        let outcome = self.writer.commit(Arc::new(changes));
-                        self.flight = Some(Flight {
-                            seq,
-                            effects: batch.effects,
-                            outcome,
-                        });
-                    }
-                },
+        loop {
+            let now = self.around.clock.now();
+            let wake = self.engine.next_wakeup(now);
+            if wake.is_some_and(|at| at <= now.mono) {
+                self.step(now, Input::Tick)?;
+            }
+            self.work(now)?;
+            let sent = self.flight.is_none() && self.send_batch(now)?;
+            for request in self.engine.take_loads() {
+                self.start_load(request, None);
+            }
+            let more = !self.queue.is_empty() && !self.engine.is_full();
+            if !more && !sent {
+                return Ok(());
             }
         }
-        for request in self.engine.take_loads() {
-            self.start_load(request, None);
+    }
+
+    /// Hands a batch to the writer, or performs it when nothing in it must become durable. False when there is none.
+    fn send_batch(&mut self, now: Now) -> Result<bool, Unavailable> {
+        let engine = AssertUnwindSafe(&mut self.engine);
+        let Some(batch) = guarded(move || { engine }.take_batch(now))? else {
+            return Ok(false);
+        };
+        match batch.changes {
+            None => self.around.performer.perform(batch.effects),
+            Some(changes) => {
+                let seq = changes.seq;
+                let outcome = self.around.writer.commit(Arc::new(changes));
+                self.flight = Some(Flight {
+                    seq,
+                    effects: batch.effects,
+                    outcome,
+                });
+            }
         }
-        Ok(())
+        Ok(true)
     }
 
     fn step(&mut self, now: Now, input: Input) -> Result<(), Unavailable> {
         let engine = AssertUnwindSafe(&mut self.engine);
         match guarded(move || { engine }.step(now, input))? {
-            Step::Done => Ok(()),
+            Step::Done => {}
             Step::Need { request, input } => {
+                self.waiting += 1;
                 self.start_load(request, Some(input));
-                Ok(())
             }
         }
+        Ok(())
     }
 
-    fn gathered(&mut self, messages: &mut Vec<Message>) -> Result<(), Unavailable> {
-        let now = self.clock.now();
-        for message in messages.drain(..) {
-            match message {
-                Message::Command {
-                    actor,
-                    command,
-                    answer,
-                } => {
-                    let ticket = self.performer.ticket(answer);
-                    self.step(
-                        now,
-                        Input::Command {
-                            ticket,
-                            actor,
-                            command,
-                        },
-                    )?;
-                }
-                Message::Opened { stream, out } => self.performer.opened(stream, out),
-                Message::Worker { stream, events } => {
-                    for event in events {
-                        let closed =
-                            matches!(event, WorkerEvent::Disconnected | WorkerEvent::Goodbye);
-                        self.step(now, Input::Worker { stream, event })?;
-                        if closed {
-                            self.performer.closed(stream);
-                        }
+    fn work(&mut self, now: Now) -> Result<(), Unavailable> {
+        while !self.engine.is_full()
+            && let Some(work) = self.queue.pop_front()
+        {
+            match work {
+                Work::Again(input) => self.step(now, *input)?,
+                Work::Event(stream, event) => {
+                    let closed = matches!(event, WorkerEvent::Disconnected | WorkerEvent::Goodbye);
+                    self.step(now, Input::Worker { stream, event })?;
+                    if closed {
+                        self.around.performer.closed(stream);
                     }
                 }
-                Message::Workers { answer } => {
-                    let _ = answer.send(self.engine.workers());
+                Work::Message(message) => self.open(now, message)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn open(&mut self, now: Now, message: Message) -> Result<(), Unavailable> {
+        match message {
+            Message::Command {
+                actor,
+                command,
+                answer,
+            } => {
+                if self.waiting >= WAITING {
+                    let _ = answer.send(Err(Unavailable::Overloaded { retry_after_s: 1 }));
+                    return Ok(());
                 }
-                Message::Stop { done } => {
-                    self.stopping = Some(done);
-                    self.writer.give_up_retries();
+                let ticket: Ticket = self.around.performer.ticket(answer);
+                let input = Input::Command {
+                    ticket,
+                    actor,
+                    command,
+                };
+                return self.step(now, input);
+            }
+            Message::Opened { stream, out } => self.around.performer.opened(stream, out),
+            Message::Worker { stream, events } => {
+                for event in events.into_iter().rev() {
+                    self.queue.push_front(Work::Event(stream, event));
                 }
+            }
+            Message::Workers { answer } => {
+                let _ = answer.send(self.engine.workers());
             }
         }
         Ok(())
@@ -205,11 +249,11 @@ impl<'a> Life<'a> {
             Outcome::Done => {
                 drumtower_store::failpoint::hit("after_commit");
                 self.engine.acknowledge(flight.seq);
-                self.performer.perform(flight.effects);
+                self.around.performer.perform(flight.effects);
                 Ok(())
             }
             Outcome::DoneAndDeposed => {
-                self.performer.perform(flight.effects);
+                self.around.performer.perform(flight.effects);
                 Err(Unavailable::NotReady(
                     "another server took over; starting anew".into(),
                 ))
@@ -223,7 +267,7 @@ impl<'a> Life<'a> {
                     seq = flight.seq,
                     "the outcome of a commit stays unknown; all state is read anew"
                 );
-                self.performer.outcome_unknown(flight.effects);
+                self.around.performer.outcome_unknown(flight.effects);
                 Err(Unavailable::NotReady(
                     "starting anew after a commit of unknown outcome".into(),
                 ))
@@ -232,9 +276,9 @@ impl<'a> Life<'a> {
     }
 
     fn start_load(&self, request: LoadRequest, waiting: Option<Box<Input>>) {
-        let reader = Arc::clone(self.reader);
+        let reader = Arc::clone(self.around.reader);
         let answers = self.loads.clone();
-        let now = self.clock.now().wall;
+        let now = self.around.clock.now().wall;
         tokio::task::spawn_blocking(move || {
             let _ = answers.send((load(reader.as_ref(), &request, now), waiting));
         });
@@ -249,29 +293,39 @@ impl<'a> Life<'a> {
             tracing::error!(%error, "the store could not be read; all state is read anew");
             Unavailable::NotReady(format!("the store could not be read: {error}"))
         })?;
-        let now = self.clock.now();
+        let now = self.around.clock.now();
         self.step(now, Input::Loaded(loaded))?;
-        match waiting {
-            Some(input) => self.step(now, *input),
-            None => Ok(()),
+        if let Some(input) = waiting {
+            self.waiting -= 1;
+            self.queue.push_front(Work::Again(input));
         }
+        Ok(())
     }
 
     fn sleep(&self) -> Duration {
-        let now = self.clock.now();
+        let now = self.around.clock.now();
         let wake = self.engine.next_wakeup(now);
         wake.map_or(LONGEST_SLEEP, |at| {
             Duration::from_millis(at.0.saturating_sub(now.mono.0)).min(LONGEST_SLEEP)
         })
     }
 
-    fn end(&mut self, why: Unavailable) -> End {
+    fn end(mut self, why: Unavailable) -> End {
+        // Before anyone is answered, so that nobody who comes back finds it well.
+        self.around
+            .health
+            .send_replace(Health::Impaired(why.to_string()));
         if let Some(flight) = self.flight.take() {
-            self.performer.outcome_unknown(flight.effects);
+            self.around.performer.outcome_unknown(flight.effects);
         }
-        self.performer.drop_all(&why);
+        for work in self.queue.drain(..) {
+            if let Work::Message(message) = work {
+                message.refuse(&why);
+            }
+        }
+        self.around.performer.drop_all(&why);
         match self.stopping.take() {
-            Some(done) => End::Stopped(done),
+            Some(stop) => End::Stopped(stop),
             None => End::Reset(why),
         }
     }
@@ -286,7 +340,7 @@ async fn in_flight(flight: &mut Option<Flight>) -> Outcome {
 }
 
 /// Runs a piece of the engine; a broken invariant ends this life, not the process.
-fn guarded<T>(piece: impl FnOnce() -> T) -> Result<T, Unavailable> {
+pub(super) fn guarded<T>(piece: impl FnOnce() -> T) -> Result<T, Unavailable> {
     catch_unwind(AssertUnwindSafe(piece)).map_err(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
         let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));

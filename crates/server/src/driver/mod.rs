@@ -24,13 +24,13 @@ use std::time::Duration;
 
 use drumtower_core::engine::{self, Engine};
 use drumtower_store::{Read, Store};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, watch};
 
 pub use clock::{Clock, SystemClock, wall_now};
 pub use handle::{Handle, Health, RunWatch, StreamMessage, Unavailable};
 
-use handle::{Message, Watchers};
-use life::{End, Life};
+use handle::{Message, Stop, Watchers};
+use life::{End, Life, Surroundings, guarded};
 use perform::Performer;
 use writer::Writer;
 
@@ -53,6 +53,7 @@ pub fn start(
     clock: Arc<dyn Clock>,
 ) -> std::io::Result<Handle> {
     let (inbox, messages) = mpsc::channel(INBOX);
+    let (stop, stops) = mpsc::channel(1);
     let (health, healthy) = watch::channel(Health::Starting);
     let (tokens, tokens_changed) = watch::channel(0);
     let watchers = Watchers::default();
@@ -64,6 +65,7 @@ pub fn start(
         clock,
         writer,
         messages,
+        stops,
         performer,
         health,
     };
@@ -74,7 +76,7 @@ pub fn start(
     thread::Builder::new()
         .name("drumtower-engine".into())
         .spawn(move || runtime.block_on(driver.run()))?;
-    Ok(Handle::new(inbox, watchers, healthy, tokens_changed))
+    Ok(Handle::new(inbox, stop, watchers, healthy, tokens_changed))
 }
 
 struct Driver {
@@ -83,6 +85,7 @@ struct Driver {
     clock: Arc<dyn Clock>,
     writer: Writer,
     messages: mpsc::Receiver<Message>,
+    stops: mpsc::Receiver<Stop>,
     performer: Performer,
     health: watch::Sender<Health>,
 }
@@ -90,8 +93,7 @@ struct Driver {
 impl Driver {
     async fn run(mut self) {
         let done = self.lives().await;
-        self.messages.close();
-        self.refuse_for(Duration::MAX, &Unavailable::Stopping).await;
+        self.refuse_the_rest().await;
         self.writer.close().await;
         self.health.send_replace(Health::Stopped);
         if let Some(done) = done {
@@ -100,72 +102,70 @@ impl Driver {
     }
 
     /// One life after another, until someone says stop.
-    async fn lives(&mut self) -> Option<oneshot::Sender<()>> {
+    async fn lives(&mut self) -> Option<Stop> {
         let mut pause = SHORTEST_PAUSE;
         loop {
-            let boot = match self.writer.boot().await {
-                Ok(boot) => boot,
-                Err(error) => {
-                    tracing::error!(%error, "could not take the segments; trying again");
-                    self.health
-                        .send_replace(Health::Impaired(error.to_string()));
-                    match self
-                        .refuse_for(pause, &Unavailable::NotReady(error.to_string()))
-                        .await
-                    {
-                        Waited::Stop(done) => return done,
-                        Waited::Long => {}
-                    }
-                    pause = (pause * 2).min(LONGEST_PAUSE);
-                    continue;
-                }
+            let began = tokio::time::Instant::now();
+            let why = match self.live().await {
+                End::Stopped(stop) => return Some(stop),
+                End::Reset(why) => why,
             };
-            pause = SHORTEST_PAUSE;
-            let engine = Engine::boot(self.options.engine.clone(), self.clock.now(), boot);
-            self.health.send_replace(Health::Ready);
-            let life = Life::new(
-                self.clock.as_ref(),
-                &self.reader,
-                &mut self.writer,
-                &mut self.messages,
-                &mut self.performer,
-                engine,
-            );
-            match life.run().await {
-                End::Stopped(done) => return Some(done),
-                End::Reset(why) => {
-                    tracing::warn!(%why, "starting anew from the store");
-                    self.health.send_replace(Health::Impaired(why.to_string()));
-                }
+            tracing::warn!(%why, "starting anew from the store");
+            self.health.send_replace(Health::Impaired(why.to_string()));
+            // A life that ends as soon as it begins would otherwise begin again at once, for ever.
+            if began.elapsed() > LONGEST_PAUSE {
+                pause = SHORTEST_PAUSE;
             }
+            if let Waited::Stop(stop) = self.refuse_for(pause, &why).await {
+                return stop;
+            }
+            pause = (pause * 2).min(LONGEST_PAUSE);
         }
+    }
+
+    async fn live(&mut self) -> End {
+        let boot = match self.writer.boot().await {
+            Ok(boot) => boot,
+            Err(error) => return End::Reset(Unavailable::NotReady(error.to_string())),
+        };
+        let (options, now) = (self.options.engine.clone(), self.clock.now());
+        let engine = match guarded(move || Engine::boot(options, now, boot)) {
+            Ok(engine) => engine,
+            Err(why) => return End::Reset(why),
+        };
+        self.health.send_replace(Health::Ready);
+        let around = Surroundings {
+            clock: self.clock.as_ref(),
+            reader: &self.reader,
+            writer: &mut self.writer,
+            inbox: &mut self.messages,
+            stops: &mut self.stops,
+            performer: &mut self.performer,
+            health: &self.health,
+        };
+        Life::new(around, engine).run().await
     }
 
     /// Answers whoever comes while there is no engine.
     async fn refuse_for(&mut self, pause: Duration, why: &Unavailable) -> Waited {
-        let until = tokio::time::Instant::now().checked_add(pause);
+        let until = tokio::time::Instant::now() + pause;
         loop {
-            let message = match until {
-                Some(until) => match tokio::time::timeout_at(until, self.messages.recv()).await {
-                    Ok(message) => message,
-                    Err(_) => return Waited::Long,
+            tokio::select! {
+                () = tokio::time::sleep_until(until) => return Waited::Long,
+                Some(stop) = self.stops.recv() => return Waited::Stop(Some(stop)),
+                message = self.messages.recv() => match message {
+                    Some(message) => message.refuse(why),
+                    None => return Waited::Stop(None),
                 },
-                None => self.messages.recv().await,
-            };
-            match message {
-                None => return Waited::Stop(None),
-                Some(Message::Stop { done }) => return Waited::Stop(Some(done)),
-                Some(Message::Command { answer, .. }) => {
-                    let _ = answer.send(Err(why.clone()));
-                }
-                Some(Message::Opened { out, .. }) => {
-                    let _ = out.send(StreamMessage::Close {
-                        reason: why.to_string(),
-                        again: true,
-                    });
-                }
-                Some(Message::Worker { .. } | Message::Workers { .. }) => {}
             }
+        }
+    }
+
+    /// Answers whoever came too late.
+    async fn refuse_the_rest(&mut self) {
+        self.messages.close();
+        while let Some(message) = self.messages.recv().await {
+            message.refuse(&Unavailable::Stopping);
         }
     }
 }
@@ -173,5 +173,5 @@ impl Driver {
 /// How a wait without an engine ended.
 enum Waited {
     Long,
-    Stop(Option<oneshot::Sender<()>>),
+    Stop(Option<Stop>),
 }

@@ -12,7 +12,7 @@ use super::handle::{Answer, StreamMessage, Unavailable, Watchers};
 pub(super) struct Performer {
     tickets: BTreeMap<Ticket, oneshot::Sender<Answer>>,
     next_ticket: u64,
-    streams: BTreeMap<StreamId, mpsc::UnboundedSender<StreamMessage>>,
+    streams: BTreeMap<StreamId, mpsc::Sender<StreamMessage>>,
     watchers: Watchers,
     tokens: watch::Sender<u64>,
 }
@@ -36,7 +36,7 @@ impl Performer {
         ticket
     }
 
-    pub(super) fn opened(&mut self, stream: StreamId, out: mpsc::UnboundedSender<StreamMessage>) {
+    pub(super) fn opened(&mut self, stream: StreamId, out: mpsc::Sender<StreamMessage>) {
         self.streams.insert(stream, out);
     }
 
@@ -49,9 +49,7 @@ impl Performer {
             match effect {
                 Effect::Reply { ticket, reply } => self.answer(ticket, Ok(reply)),
                 Effect::Send { stream, message } => {
-                    if let Some(out) = self.streams.get(&stream) {
-                        let _ = out.send(StreamMessage::Message(message));
-                    }
+                    self.send(stream, StreamMessage::Message(message));
                 }
                 Effect::Close {
                     stream,
@@ -59,6 +57,7 @@ impl Performer {
                     again,
                 } => self.close(stream, reason, again),
                 Effect::RunChanged { run } => self.watchers.changed(run),
+                Effect::Alarm { text } => tracing::error!("{text}"),
                 Effect::TokensChanged => self.tokens.send_modify(|count| *count += 1),
             }
         }
@@ -79,7 +78,7 @@ impl Performer {
             let _ = answer.send(Err(why.clone()));
         }
         for (_, out) in std::mem::take(&mut self.streams) {
-            let _ = out.send(StreamMessage::Close {
+            let _ = out.try_send(StreamMessage::Close {
                 reason: why.to_string(),
                 again: true,
             });
@@ -95,11 +94,18 @@ impl Performer {
     }
 
     fn close(&mut self, stream: StreamId, reason: &str, again: bool) {
-        if let Some(out) = self.streams.remove(&stream) {
-            let _ = out.send(StreamMessage::Close {
-                reason: reason.to_owned(),
-                again,
-            });
+        let reason = reason.to_owned();
+        self.send(stream, StreamMessage::Close { reason, again });
+        self.streams.remove(&stream);
+    }
+
+    /// A worker that does not read its stream loses it: nothing may pile up here.
+    fn send(&mut self, stream: StreamId, message: StreamMessage) {
+        if let Some(out) = self.streams.get(&stream)
+            && let Err(mpsc::error::TrySendError::Full(_)) = out.try_send(message)
+        {
+            tracing::warn!(?stream, "a worker does not read its stream; closing it");
+            self.streams.remove(&stream);
         }
     }
 }

@@ -117,7 +117,7 @@ fn finished(end: wire::Finished) -> Result<Finished, Violation> {
     let mut finished = Finished {
         attempt,
         outcome: AttemptOutcome::Failed,
-        started: WallMs(end.started_wall_ms),
+        started: (end.started_wall_ms > 0).then_some(WallMs(end.started_wall_ms)),
         duration_ms: end.duration_ms,
         exit_code: end.exit_code,
         signal: end.signal,

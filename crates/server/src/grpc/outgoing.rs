@@ -27,7 +27,7 @@ const FRAME_FULL_BYTES: usize = Limits::FRAME_BYTES / 2;
 pub enum Own {
     /// The driver knows the stream: its messages follow.
     Opened {
-        messages: mpsc::UnboundedReceiver<StreamMessage>,
+        messages: mpsc::Receiver<StreamMessage>,
         greeting: Greeting,
     },
     LogAck {
@@ -53,7 +53,7 @@ pub type Ended = oneshot::Receiver<()>;
 
 pub struct Outgoing {
     own: mpsc::UnboundedReceiver<Own>,
-    driver: Option<mpsc::UnboundedReceiver<StreamMessage>>,
+    driver: Option<mpsc::Receiver<StreamMessage>>,
     greeting: Option<Greeting>,
     queued: VecDeque<wire::ServerMessage>,
     taken: Vec<StreamMessage>,

@@ -1,7 +1,7 @@
 //! A memory store that does as it is told: loses answers, is full, is fenced, breaks.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -43,6 +43,7 @@ pub struct Faulty {
     /// The last set that was sent without a known outcome: nothing else may be sent under its number.
     pending: Option<ChangeSet>,
     busy: Arc<AtomicBool>,
+    largest: Arc<AtomicUsize>,
 }
 
 impl Faulty {
@@ -122,6 +123,9 @@ impl Store for Faulty {
             !self.busy.swap(true, Ordering::SeqCst),
             "two commits at once"
         );
+        if changes.seq > 1 {
+            self.largest.fetch_max(changes.len(), Ordering::SeqCst);
+        }
         let outcome = self.faulty_commit(changes);
         self.busy.store(false, Ordering::SeqCst);
         outcome
@@ -144,6 +148,8 @@ pub struct World {
     pub handle: Handle,
     pub reader: Arc<dyn Read>,
     pub script: Script,
+    /// The most changes that a commit after the take-over held.
+    pub largest: Arc<AtomicUsize>,
 }
 
 impl World {
@@ -154,24 +160,31 @@ impl World {
     }
 
     pub async fn start_with(store: Memory, reader: Arc<dyn Read>) -> Self {
-        let script = Script::default();
+        let world = Self::begin(store, reader);
+        world.ready().await;
+        world
+    }
+
+    /// Starts the driver without waiting for it to be ready.
+    pub fn begin(store: Memory, reader: Arc<dyn Read>) -> Self {
+        let (script, largest) = (Script::default(), Arc::new(AtomicUsize::new(0)));
         let faulty = Faulty {
             inner: store,
             script: Arc::clone(&script),
             pending: None,
             busy: Arc::default(),
+            largest: Arc::clone(&largest),
         };
         let clock = Arc::new(SystemClock);
         let options = driver::Options::default();
         let handle = driver::start(options, Box::new(faulty), Arc::clone(&reader), clock)
             .expect("threads start");
-        let world = Self {
+        Self {
             handle,
             reader,
             script,
-        };
-        world.ready().await;
-        world
+            largest,
+        }
     }
 
     pub async fn ready(&self) {

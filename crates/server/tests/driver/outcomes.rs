@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
-use drumtower_core::change::{ChangeSet, JobChange, ScheduleChange};
-use drumtower_core::model::{Actor, JobId, JobRow, JobVersion, ScheduleRow, SegmentId, WallMs};
+use drumtower_core::change::{ChangeSet, JobChange, RunChange, ScheduleChange};
+use drumtower_core::model::{
+    Actor, Attempt, Fence, JobId, JobRow, JobVersion, Origin, ProcessId, Run, RunId, RunState,
+    ScheduleRow, SegmentId, WallMs, WorkerName,
+};
 use drumtower_server::driver::{Health, Unavailable};
 use drumtower_store::memory::Memory;
 use drumtower_store::{Commit, Store};
@@ -208,19 +211,17 @@ async fn what_was_accepted_is_committed_before_the_loop_stops() {
     assert_eq!(world.put("b").await.err(), Some(Unavailable::Stopping));
 }
 
-/// A job whose stored definition no server would have accepted.
-fn with_impossible_job(store: &mut Memory) {
+/// A job with a waiting run that has an attempt under way: what no engine writes and none can make sense of.
+fn with_impossible_run(store: &mut Memory) {
     let session = store
         .begin_session(&Actor::new("vandal"), 3_000)
         .expect("a session");
-    let mut broken = spec("broken");
-    broken.timeout = Some("never".into());
-    let (id, actor) = (JobId(1 << 22), Actor::new("vandal"));
+    let (id, actor, spec) = (JobId(1 << 22), Actor::new("vandal"), spec("a"));
     let row = JobRow {
         id,
-        namespace: broken.namespace.clone(),
-        name: broken.name.clone(),
-        segment: SegmentId::of("default", "broken"),
+        namespace: spec.namespace.clone(),
+        name: spec.name.clone(),
+        segment: SegmentId::of("default", "a"),
         version: 1,
         revision: 1,
         paused: None,
@@ -236,49 +237,140 @@ fn with_impossible_job(store: &mut Memory) {
         next_due: None,
         fires: 0,
     };
+    let attempt = Attempt {
+        number: 1,
+        fence: Fence(1),
+        worker: WorkerName::new("w").expect("a name"),
+        process: ProcessId(1),
+        assigned: WallMs(0),
+        started: None,
+        end: None,
+    };
+    let run = Run {
+        id: RunId(1 << 22),
+        namespace: spec.namespace.clone(),
+        job: id,
+        job_version: 1,
+        state: RunState::Pending,
+        origin: Origin::Api,
+        actor: actor.clone(),
+        nominal: None,
+        due: WallMs(0),
+        created: WallMs(0),
+        retention: spec.retention,
+        params: None,
+        idempotency_key: None,
+        parent_run: None,
+        root_run: None,
+        rerun_of: None,
+        shard: None,
+        parked: None,
+        cancel: None,
+        attempts: vec![attempt],
+        transitions: Vec::new(),
+        result: None,
+        error: None,
+    };
+    let version = JobVersion {
+        job: id,
+        version: 1,
+        spec,
+        created: WallMs(0),
+        actor,
+    };
     let mut changes = ChangeSet {
         session,
         seq: 1,
-        extend_ms: 0,
         ..ChangeSet::default()
     };
     changes.jobs.insert(id, JobChange::Insert(row));
-    changes.versions.insert(
-        (id, 1),
-        JobVersion {
-            job: id,
-            version: 1,
-            spec: broken,
-            created: WallMs(0),
-            actor,
-        },
-    );
-    changes.schedules.insert(
-        id,
-        ScheduleChange {
-            expected: None,
-            row: schedule,
-        },
-    );
+    changes.versions.insert((id, 1), version);
+    let expected = None;
+    let change = ScheduleChange {
+        expected,
+        row: schedule,
+    };
+    changes.schedules.insert(id, change);
+    changes.runs.insert(run.id, RunChange::Insert(run));
     assert_eq!(store.commit(&changes).expect("commits"), Commit::Done);
 }
 
 #[tokio::test]
-async fn a_broken_invariant_in_the_engine_ends_its_life_and_not_the_process() {
+async fn an_engine_that_breaks_an_invariant_does_not_take_the_process_with_it() {
     let mut store = Memory::new();
-    with_impossible_job(&mut store);
+    with_impossible_run(&mut store);
     let reader = Arc::new(store.reader());
-    let world = World::start_with(store, reader).await;
+    let world = World::begin(store, reader);
+    let mut health = world.handle.health();
+    let impaired =
+        |health: &Health| matches!(health, Health::Impaired(why) if why.contains("invariant"));
+    health.wait_for(impaired).await.expect("the driver lives");
+    assert!(matches!(
+        world.put("b").await,
+        Err(Unavailable::NotReady(_))
+    ));
+    world.handle.stop().await;
+}
+
+#[tokio::test]
+async fn a_full_batch_takes_no_more_until_it_is_committed() {
+    let world = World::start().await;
     world.put("a").await.expect("available").expect("accepted");
-    let answer = world.trigger("broken").await;
-    assert!(
-        matches!(answer, Err(Unavailable::NotReady(_))),
-        "{answer:?}"
-    );
-    world.ready().await;
-    world
-        .trigger("a")
+    let (arrived, go) = world.hold();
+    let triggers = |count| {
+        let trigger = drumtower_core::engine::Trigger {
+            job: crate::faulty::job_ref("a"),
+            params: None,
+            idempotency_key: None,
+        };
+        drumtower_core::engine::Command::TriggerRuns {
+            triggers: vec![trigger; count],
+        }
+    };
+    let mut calls = Vec::new();
+    for _ in 0..12 {
+        let (handle, command) = (world.handle.clone(), triggers(1000));
+        calls.push(tokio::spawn(async move {
+            handle.command(Actor::new("tester"), command).await
+        }));
+    }
+    tokio::task::spawn_blocking(move || arrived.recv())
         .await
-        .expect("the next life")
-        .expect("a is still known");
+        .expect("joined")
+        .expect("the commit arrived");
+    go.send(()).expect("the writer waits");
+    for call in calls {
+        call.await
+            .expect("joined")
+            .expect("available")
+            .expect("accepted");
+    }
+    let largest = world.largest.load(std::sync::atomic::Ordering::SeqCst);
+    assert!(largest <= 4096, "a commit of {largest} changes");
+    let counters = world.reader.counters().expect("readable");
+    let created: u64 = counters.iter().map(|(_, row)| row.created).sum();
+    assert_eq!(created, 12_000);
+}
+
+#[tokio::test]
+async fn stop_is_heard_while_the_store_cannot_commit() {
+    let world = World::start().await;
+    for _ in 0..10_000 {
+        world.fault(Fault::Full);
+    }
+    let (handle, spec) = (world.handle.clone(), spec("a"));
+    let put = tokio::spawn(async move {
+        use drumtower_core::engine::{Command, Condition};
+        let command = Command::PutJob {
+            spec,
+            condition: Condition::Any,
+        };
+        handle.command(Actor::new("tester"), command).await
+    });
+    let mut health = world.handle.health();
+    let impaired = |health: &Health| matches!(health, Health::Impaired(_));
+    health.wait_for(impaired).await.expect("the driver lives");
+    world.handle.stop().await;
+    assert!(put.await.expect("joined").is_err());
+    assert!(!world.stored("a"));
 }

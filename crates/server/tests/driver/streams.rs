@@ -6,7 +6,7 @@ use std::time::Duration;
 use drumtower_core::engine::{Finished, Heartbeat, Hello, Load, Reply, ToWorker, WorkerEvent};
 use drumtower_core::model::{AttemptOutcome, ProcessId, RunState, WallMs, WorkerName};
 use drumtower_server::driver::StreamMessage;
-use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::mpsc::Receiver;
 
 use crate::faulty::{Fault, World};
 
@@ -25,7 +25,7 @@ fn hello(process: u64) -> Hello {
     }
 }
 
-async fn next(stream: &mut UnboundedReceiver<StreamMessage>) -> StreamMessage {
+async fn next(stream: &mut Receiver<StreamMessage>) -> StreamMessage {
     tokio::time::timeout(Duration::from_secs(30), stream.recv())
         .await
         .expect("in time")
@@ -70,7 +70,7 @@ async fn a_run_goes_to_a_worker_and_comes_back_finished() {
     let finished = Finished {
         attempt: assign.attempt,
         outcome: AttemptOutcome::Succeeded,
-        started: WallMs(1),
+        started: Some(WallMs(1)),
         duration_ms: 2,
         exit_code: Some(0),
         signal: None,
