@@ -10,9 +10,12 @@ use crate::Error;
 const RAW: u8 = 0;
 /// The format that each kind of blob is written in so far.
 const FORMAT: u8 = 1;
+/// Room for a run as most are, so that packing one allocates once.
+const USUAL_BYTES: usize = 192;
 
 pub fn seal<T: Serialize>(value: &T) -> Result<Vec<u8>, Error> {
-    let blob = Vec::from([RAW, FORMAT]);
+    let mut blob = Vec::with_capacity(USUAL_BYTES);
+    blob.extend([RAW, FORMAT]);
     postcard::to_extend(value, blob)
         .map_err(|error| Error::Invariant(format!("a row cannot be packed: {error}")))
 }

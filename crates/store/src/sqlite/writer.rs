@@ -10,6 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use drumtower_core::change::ChangeSet;
 use drumtower_core::model::{Actor, SessionId, SessionRow, WallMs};
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::derived::Derived;
@@ -52,6 +53,8 @@ pub fn connect(path: &Path, options: &Options) -> Result<Connection, Error> {
             Sync::Normal => "NORMAL",
         },
     )?;
+    // Otherwise the planner looks at the value bound to a LIMIT and parses the statement anew for every other value.
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     conn.pragma_update(None, "foreign_keys", false)?;
     conn.pragma_update(None, "cache_size", -65_536)?;
     conn.pragma_update(None, "temp_store", "MEMORY")?;
