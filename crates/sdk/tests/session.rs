@@ -223,3 +223,25 @@ fn a_worker_that_is_not_wanted_stops_everything_and_says_why() {
     let actions: Vec<_> = std::iter::from_fn(|| world.session.poll_action()).collect();
     assert_eq!(actions.len(), 2, "{actions:?}");
 }
+
+#[test]
+fn a_refusal_leaves_before_the_heartbeat_that_does_not_name_the_attempt() {
+    use wire::worker_message::Body as Said;
+    let mut world = World::new();
+    world.open();
+    exchange(&mut world);
+    exchange(&mut world);
+    let assign = world.server.assign_fresh(1);
+    world.now += LEASE_MS;
+    let late = wire::ServerMessage { body: assign };
+    world.session.handle(world.clock(), 1, late);
+    let said = std::iter::from_fn(|| world.session.poll_transmit(world.clock()));
+    let said: Vec<Said> = said.filter_map(|message| message.body).collect();
+    let place = |wanted: fn(&Said) -> bool| said.iter().position(wanted);
+    let refusal = place(|body| matches!(body, Said::Refused(_))).expect("it was refused");
+    let heartbeat = place(|body| matches!(body, Said::Heartbeat(_))).expect("a beat was due");
+    assert!(
+        refusal < heartbeat,
+        "the server would take it for forgotten"
+    );
+}

@@ -5,7 +5,7 @@ use drumtower_proto::worker::v1 as wire;
 
 use super::held::{Held, before};
 use super::seen::Known;
-use super::{Action, Attempt, Out, Session, StopReason};
+use super::{Action, Attempt, Session, StopReason};
 
 impl Session {
     pub(super) fn assign(&mut self, now: MonoMs, assign: wire::Assign) {
@@ -108,6 +108,6 @@ impl Session {
             attempt: Some(attempt),
             reason: reason.to_owned(),
         };
-        self.outbox.push_back(Out::Refused(refused));
+        self.refusals.push_back(refused);
     }
 }

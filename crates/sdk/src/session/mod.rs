@@ -66,6 +66,8 @@ pub struct Session {
     unacknowledged: usize,
     seen: Seen,
     outbox: VecDeque<Out>,
+    /// Refusals, which leave before everything else.
+    refusals: VecDeque<wire::Refused>,
     /// Starts that are told if the attempt still runs at that time.
     starts: VecDeque<(MonoMs, Attempt)>,
     actions: VecDeque<Action>,
@@ -115,7 +117,6 @@ enum Out {
     Started(Attempt),
     Log(Attempt),
     Finished(Attempt),
-    Refused(wire::Refused),
 }
 
 impl Session {
@@ -131,6 +132,7 @@ impl Session {
             unacknowledged: 0,
             seen: Seen::default(),
             outbox: VecDeque::new(),
+            refusals: VecDeque::new(),
             starts: VecDeque::new(),
             actions: VecDeque::new(),
             check_at: NEVER,
@@ -162,6 +164,7 @@ impl Session {
         };
         self.credits.void();
         self.outbox.clear();
+        self.refusals.clear();
         self.starts.clear();
         for held in self.held.values_mut() {
             held.log.rewind();

@@ -27,6 +27,10 @@ impl Session {
     }
 
     fn next_body(&mut self, now: Now) -> Option<Body> {
+        // Before the next heartbeat, which acknowledges the assignment and does not name it: the server must know why.
+        if let Some(refused) = self.refusals.pop_front() {
+            return Some(Body::Refused(refused));
+        }
         if self.stream.next_beat <= now.mono {
             self.stream.next_beat = now.mono.plus(self.stream.heartbeat_ms);
             return Some(Body::Heartbeat(self.heartbeat(now)));
@@ -55,7 +59,6 @@ impl Session {
 
     fn resolve(&mut self, out: Out) -> Option<Body> {
         match out {
-            Out::Refused(refused) => Some(Body::Refused(refused)),
             Out::Log(attempt) => self.next_chunk(attempt),
             Out::Started(attempt) => {
                 let held = self.held.get(&attempt)?;

@@ -4,7 +4,7 @@
 //! the table before a change or the one after it.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use drumtower_core::model::{Actor, Role, TokenRow};
 use drumtower_store::Read;
@@ -28,6 +28,7 @@ pub struct Authority {
 struct Shared {
     reader: Arc<dyn Read>,
     rows: RwLock<Arc<Rows>>,
+    refreshing: Mutex<()>,
     local: Option<(Digest, Principal)>,
     changes: watch::Sender<u64>,
 }
@@ -52,6 +53,7 @@ impl Authority {
             shared: Arc::new(Shared {
                 reader,
                 rows,
+                refreshing: Mutex::new(()),
                 local,
                 changes: watch::channel(0).0,
             }),
@@ -60,6 +62,12 @@ impl Authority {
 
     /// Reads the tokens again. Blocks on the store.
     pub fn refresh(&self) -> Result<(), drumtower_store::Error> {
+        // One at a time: a slower one that read before a revocation must not bring the token back.
+        let _turn = self
+            .shared
+            .refreshing
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         let rows = Arc::new(index(self.shared.reader.tokens()?));
         *self
             .shared

@@ -219,8 +219,9 @@ impl Session {
         }
         for event in &mut batch.events {
             if let WorkerEvent::Finished(finished) = event {
+                let truncated = batch.truncated.contains(&finished.attempt);
+                finished.log = self.locator(peer, finished.attempt, truncated).await;
                 self.writers.remove(&finished.attempt);
-                finished.log = self.locator(finished, batch.truncated.contains(&finished.attempt));
             }
         }
         self.send(peer, batch.events).await
@@ -237,12 +238,21 @@ impl Session {
             .map_err(|error| close(&error.to_string(), true))
     }
 
-    fn locator(&self, finished: &Finished, truncated: bool) -> Option<LogLocator> {
+    /// Where the output of an attempt that has ended lies; nothing for a silent one, or one that is not this worker's.
+    async fn locator(
+        &mut self,
+        peer: &Peer,
+        attempt: AttemptRef,
+        truncated: bool,
+    ) -> Option<LogLocator> {
         let source = Source {
-            run: finished.attempt.run,
-            attempt: finished.attempt.attempt,
+            run: attempt.run,
+            attempt: attempt.attempt,
         };
         let mut locator = self.edge.logs.locator(source)?;
+        if !self.may_write(peer, attempt).await {
+            return None;
+        }
         locator.truncated |= truncated;
         self.edge.logs.ended(source);
         Some(locator)
