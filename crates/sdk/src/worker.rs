@@ -97,7 +97,7 @@ impl Builder {
         self
     }
 
-    /// A label that jobs can ask for.
+    /// A label, shown in listings.
     pub fn label(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
         self.labels.insert(key.into(), value.into());
         self

@@ -39,7 +39,7 @@ const TRANSITIONS: &[Column] = &[
     },
     Column {
         head: "ATTEMPT",
-        cell: |step| Cell::Text(text(step, "attempt").replace('0', "-")),
+        cell: |step| Cell::Text(concerned(step)),
     },
 ];
 
@@ -83,6 +83,14 @@ impl Show {
         let client = Client::new(&self.connect)?;
         let run = client.value(Call::get(path(&self.run)))?;
         self.output.one(&run, |view| describe(&run, view))
+    }
+}
+
+/// The attempt that a step concerns.
+fn concerned(step: &Value) -> String {
+    match text(step, "attempt") {
+        none if none == "0" => "-".to_owned(),
+        number => number,
     }
 }
 
@@ -167,8 +175,8 @@ mod tests {
             "actor": "ann", "due": "T0", "nominal": null, "finished": "T3", "params": {"a": 1}, "result": null,
             "error": "exit code 3", "idempotency_key": null, "cancel": null,
             "transitions": [{"to": "PENDING", "at": "T0", "reason": "created", "attempt": 0},
-                            {"to": "FAILED", "at": "T3", "reason": "task_failed", "attempt": 1}],
-            "attempts": [{"number": 1, "worker": "w", "started": "T1", "end": {
+                            {"to": "FAILED", "at": "T3", "reason": "task_failed", "attempt": 10}],
+            "attempts": [{"number": 10, "worker": "w", "started": "T1", "end": {
                 "outcome": "failed", "duration_ms": 1234, "exit_code": 3, "signal": null, "cpu_ms": 5,
                 "peak_memory_bytes": 2_097_152}}],
         });
@@ -184,10 +192,10 @@ error:    exit code 3
 
 STATE    AT  REASON       ATTEMPT
 PENDING  T0  created      -
-FAILED   T3  task_failed  1
+FAILED   T3  task_failed  10
 
 ATTEMPT  WORKER  OUTCOME  STARTED  TOOK  EXIT  CPU  MEMORY
-1        w       failed   T1       1.2s  3     5ms  2.0 MiB
+10       w       failed   T1       1.2s  3     5ms  2.0 MiB
 ";
         assert_eq!(
             describe(

@@ -10,6 +10,7 @@ use drumtower_core::model::{
     Actor, Epoch, NamespaceName, Role, SegmentId, SegmentRow, TokenId, TokenRow,
 };
 use drumtower_server::auth::Secret;
+use drumtower_server::auth::first_start::RESERVED;
 use drumtower_server::auth::first_start::URL_FILE;
 use drumtower_store::{Commit, Error, Read, Store, sqlite};
 use jiff::Timestamp;
@@ -63,6 +64,10 @@ impl Offline {
                 error.to_string().replace("namespace", "token"),
             )
         })?;
+        if RESERVED.contains(&name) {
+            let message = format!("`{name}` is a part of the system: choose another name");
+            return Err(Failure::new(Exit::Refused, message));
+        }
         if self
             .reader
             .tokens()?
