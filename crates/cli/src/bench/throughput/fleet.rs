@@ -21,11 +21,13 @@ pub struct Fleet {
     workers: Vec<Process>,
     server: Process,
     samples: Vec<PathBuf>,
+    began: Instant,
 }
 
 impl Fleet {
     /// Starts everything and returns when every worker is connected.
     pub fn start(data: &Path, notes: &Path, workers: u32, capacity: u32) -> Result<Self> {
+        let began = Instant::now();
         let mut server = Process::start("server", notes, |command| {
             command
                 .arg("serve")
@@ -39,6 +41,7 @@ impl Fleet {
             workers: Vec::new(),
             server,
             samples: Vec::new(),
+            began,
         };
         for number in 1..=workers {
             fleet.add_worker(number, capacity, notes)?;
@@ -118,16 +121,21 @@ impl Fleet {
     }
 
     pub fn usage(&self) -> Usage {
-        Usage::read(self.server.pid(), self.workers.iter().map(Process::pid))
+        Usage::read(
+            self.server.pid(),
+            self.workers.iter().map(Process::pid),
+            self.ran(),
+        )
     }
 
-    /// Stops the workers, then the server, each in good order.
-    pub fn stop(self) -> Result<()> {
+    /// Stops the workers, then the server, each in good order, and says how long the server lived.
+    pub fn stop(self) -> Result<Duration> {
         super::super::progress(|| "stopping".to_owned());
         for worker in self.workers {
             worker.stop(DOWN_WITHIN)?;
         }
-        self.server.stop(DOWN_WITHIN)
+        self.server.stop(DOWN_WITHIN)?;
+        Ok(self.began.elapsed())
     }
 }
 

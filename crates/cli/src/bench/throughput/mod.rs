@@ -141,9 +141,9 @@ impl Throughput {
             }
         };
         let usage = fleet.usage().since(&before);
-        fleet.stop()?;
+        let life = fleet.stop()?;
         super::progress(|| "auditing".to_owned());
-        let report = self.audit(&places, window, triggered, usage)?;
+        let report = self.audit(&places, window, triggered, usage, life)?;
         super::progress_done();
         let failed = report::verdict(&report);
         self.output.one(&report, |_| report::words(&report))?;
@@ -259,6 +259,7 @@ impl Throughput {
         window: Window,
         triggered: Option<load::Triggered>,
         usage: usage::Usage,
+        life: Duration,
     ) -> Result<Value> {
         let (mut writer, reader) = sqlite::open(&places.data, sqlite::Options::default())?;
         // Each commit of the server's session is one number, and one fdatasync.
@@ -288,6 +289,7 @@ impl Throughput {
             samples: samples::read_all(&places.journals)?,
             ends: report::ends(&reader)?,
             usage,
+            life,
             commits,
             store_bytes: usage::directory_bytes(&places.data),
             audit,

@@ -33,6 +33,8 @@ pub struct Measured {
     /// Completed runs of the store and when that was recorded, in microseconds, in order of run.
     pub ends: Vec<(RunId, u64)>,
     pub usage: Usage,
+    /// How long the server ran, with setting up and stopping.
+    pub life: Duration,
     pub commits: u64,
     pub store_bytes: u64,
     pub audit: drumtower_audit::Report,
@@ -134,7 +136,7 @@ impl Measured {
             .map(|(index, minute)| self.minute(index, minute))
             .collect();
         let runs = self.audit.counts.completed.max(1) as f64;
-        let per_run = |total: u64| rounded(total as f64 / runs);
+        let per_run = |total: u64| rounded(total as f64 / self.usage.ran.max(1) as f64);
         let cpu = |cpu: Option<Cpu>| cpu.map(|cpu| per_run(cpu.total_us()));
         let threads = self
             .usage
@@ -158,9 +160,9 @@ impl Measured {
             "duplicated": self.audit.duplicated,
             "server_cpu_us_per_run": cpu(self.usage.server),
             "server_rss_bytes": self.usage.server_rss_bytes,
-            "store_bytes_per_run": per_run(self.store_bytes),
+            "store_bytes_per_run": rounded(self.store_bytes as f64 / runs),
             "written_bytes_per_run": self.usage.written_bytes.map(per_run),
-            "fsync_per_s": rounded(self.commits as f64 / busy_s),
+            "fsync_per_s": rounded(self.commits as f64 / self.life.as_secs_f64()),
             "runs_per_commit": rounded(runs / self.commits.max(1) as f64),
             "server_system_cpu_us_per_run": self.usage.server.map(|cpu| per_run(cpu.system_us)),
             "server_threads_cpu_us_per_run": Value::Object(threads.collect()),
@@ -340,6 +342,7 @@ mod tests {
             ends: vec![(RunId(1), 1_013_000), (RunId(2), 61_030_000)],
             samples,
             usage: Usage::default(),
+            life: Duration::from_secs(120),
             commits: 4,
             store_bytes: 400,
             audit: drumtower_audit::Report::default(),

@@ -65,10 +65,12 @@ pub struct Usage {
     pub server_rss_bytes: Option<u64>,
     /// Bytes that the server handed to the storage layer.
     pub written_bytes: Option<u64>,
+    /// Runs that the workers carried out.
+    pub ran: u64,
 }
 
 impl Usage {
-    pub fn read(server: u32, workers: impl Iterator<Item = u32>) -> Self {
+    pub fn read(server: u32, workers: impl Iterator<Item = u32>, ran: u64) -> Self {
         let workers = workers
             .map(Cpu::of)
             .try_fold(Cpu::default(), |sum, cpu| Some(sum.plus(cpu?)));
@@ -79,6 +81,7 @@ impl Usage {
             threads_us: threads(server).unwrap_or_default(),
             server_rss_bytes: machine::resident_bytes_of(server),
             written_bytes: written_bytes(server),
+            ran,
         }
     }
 
@@ -101,6 +104,7 @@ impl Usage {
                 .written_bytes
                 .zip(before.written_bytes)
                 .map(|(after, before)| after.saturating_sub(before)),
+            ran: self.ran.saturating_sub(before.ran),
         }
     }
 }
