@@ -69,6 +69,7 @@ fn small() -> Options {
     Options {
         bucket_rows: 5,
         rollup_rows: 3,
+        blobs_a_commit: 2,
         checkpoint_pages: 8,
         ..Options::default()
     }

@@ -4,8 +4,8 @@
 
 mod generate;
 
-use drumtower_core::model::{JobId, Run, RunId, RunState, WallMs};
-use drumtower_store::conformance::sample;
+use drumtower_core::model::{JobId, RunState, WallMs};
+use drumtower_store::conformance::{all_runs, sample};
 use drumtower_store::memory::Memory;
 use drumtower_store::sqlite::{self, Options, Reader, Writer};
 use drumtower_store::{Commit, Error, JobFilter, Read, RunFilter, Store};
@@ -23,6 +23,7 @@ impl Sqlite {
         let options = Options {
             bucket_rows: 1 + random.below(40),
             rollup_rows: 1 + random.below(60),
+            blobs_a_commit: 1 + random.below(9) as usize,
             checkpoint_pages: 1 + random.below(200) as u32,
             ..Options::default()
         };
@@ -135,7 +136,10 @@ fn rows(read: &dyn Read, now: WallMs, generator: &Generator) -> Vec<String> {
     }
     put("jobs", format!("{:?}", list_jobs(read)));
     for filter in filters(generator) {
-        put("runs", format!("{filter:?} {:?}", list_runs(read, &filter)));
+        put(
+            "runs",
+            format!("{filter:?} {:?}", all_runs(read, &filter, 13)),
+        );
     }
     for id in generator.runs() {
         put("run", format!("{:?}", read.run(id).expect("it is read")));
@@ -186,18 +190,6 @@ fn filters(generator: &Generator) -> Vec<RunFilter> {
         });
     }
     filters
-}
-
-fn list_runs(read: &dyn Read, filter: &RunFilter) -> Vec<Run> {
-    let (mut all, mut before): (Vec<Run>, Option<RunId>) = (Vec::new(), None);
-    loop {
-        let page = read.runs(filter, before, 13).expect("it is read");
-        all.extend(page.runs);
-        before = page.next;
-        if before.is_none() {
-            return all;
-        }
-    }
 }
 
 fn history(seed: u64, steps: usize) {

@@ -9,6 +9,7 @@ use std::process::{Command, ExitCode};
 
 use drumtower_core::change::{ChangeSet, Prune, RunChange};
 use drumtower_core::model::{Actor, Run, RunState};
+use drumtower_store::conformance::all_runs;
 use drumtower_store::conformance::sample::{self, T0};
 use drumtower_store::sqlite::{self, Options};
 use drumtower_store::{Commit, Read, RunFilter, Store};
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
 
 fn options() -> Options {
     Options {
+        blobs_a_commit: 2,
         bucket_rows: 64,
         rollup_rows: 100,
         checkpoint_pages: 40,
@@ -135,19 +137,18 @@ fn inspect(data: &Path, acknowledged: u64) -> Result<(), String> {
         ));
     }
     let everything = RunFilter::default();
-    let found = pages(&reader, &everything)?;
-    let by_job: Result<Vec<_>, String> = (0..5)
-        .map(|job| {
-            pages(
-                &reader,
-                &RunFilter {
-                    job: Some(sample::job_id(job)),
-                    ..RunFilter::default()
-                },
-            )
-        })
-        .collect();
-    let by_job: BTreeSet<_> = by_job?.into_iter().flatten().collect();
+    let ids = |filter: &RunFilter| {
+        all_runs(&reader, filter, 100)
+            .into_iter()
+            .map(|run| run.id)
+            .collect::<Vec<_>>()
+    };
+    let found = ids(&everything);
+    let of_job = |job| RunFilter {
+        job: Some(sample::job_id(job)),
+        ..RunFilter::default()
+    };
+    let by_job: BTreeSet<_> = (0..5).flat_map(|job| ids(&of_job(job))).collect();
     let wanted: BTreeSet<_> = (1..=stored).flat_map(batch).map(|run| run.id).collect();
     let finished = stored.saturating_sub(1) * BATCH;
     let minutes = (T0.0 / 60_000, T0.0 / 60_000 + 10_000);
@@ -164,21 +165,4 @@ fn inspect(data: &Path, acknowledged: u64) -> Result<(), String> {
     Err(format!(
         "{all} runs, {jobs} by job, {counted} counted; expected {wanted} of which {finished} finished"
     ))
-}
-
-fn pages(
-    reader: &impl Read,
-    filter: &RunFilter,
-) -> Result<Vec<drumtower_core::model::RunId>, String> {
-    let (mut all, mut before) = (Vec::new(), None);
-    loop {
-        let page = reader
-            .runs(filter, before, 100)
-            .map_err(|error| error.to_string())?;
-        all.extend(page.runs.iter().map(|run| run.id));
-        before = page.next;
-        if before.is_none() {
-            return Ok(all);
-        }
-    }
 }

@@ -3,31 +3,9 @@
 use drumtower_core::change::RunChange;
 use drumtower_core::model::{Retention, Run, RunId, RunState};
 
-use super::World;
 use super::sample::{self, T0, job_id, namespace, run_id};
+use super::{World, all_runs};
 use crate::RunFilter;
-
-/// All pages of a listing, one after the other.
-fn listed(world: &World, filter: &RunFilter, limit: usize) -> Vec<Run> {
-    let (mut all, mut before) = (Vec::new(), None);
-    loop {
-        let page = world
-            .read()
-            .runs(filter, before, limit)
-            .expect("they are read");
-        assert!(page.runs.len() <= limit);
-        assert!(
-            page.next
-                .is_none_or(|next| before.is_none_or(|before| next < before)),
-            "a cursor goes on"
-        );
-        all.extend(page.runs);
-        before = page.next;
-        if before.is_none() {
-            return all;
-        }
-    }
-}
 
 fn ids(runs: &[Run]) -> Vec<RunId> {
     runs.iter().map(|run| run.id).collect()
@@ -45,7 +23,7 @@ fn of_job(job: u64, states: &[RunState]) -> RunFilter {
 fn expect(world: &World, filter: &RunFilter, mut runs: Vec<Run>) {
     runs.sort_by_key(|run| std::cmp::Reverse(run.id));
     for limit in [1, 7, 1_000] {
-        let found = listed(world, filter, limit);
+        let found = all_runs(world.read(), filter, limit);
         assert_eq!(ids(&found), ids(&runs), "{filter:?} in pages of {limit}");
         assert_eq!(found, runs);
     }

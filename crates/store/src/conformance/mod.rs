@@ -15,9 +15,9 @@ pub mod sample;
 mod system;
 
 use drumtower_core::change::ChangeSet;
-use drumtower_core::model::{Actor, SessionId};
+use drumtower_core::model::{Actor, Run, RunId, SessionId};
 
-use crate::{Commit, Error, Read, Store};
+use crate::{Commit, Error, Read, RunFilter, Store};
 
 /// A writer and a reader of one store.
 pub type Opened = (Box<dyn Store>, Box<dyn Read>);
@@ -136,6 +136,22 @@ pub fn run_all(mut fresh: impl FnMut() -> Open, reopen_each_time: bool) {
     for (name, exercise) in EXERCISES {
         println!("{name}");
         exercise(&mut World::new(fresh(), reopen_each_time));
+    }
+}
+
+/// All pages of a listing, one after the other. A cursor that does not go on is a fault, not an endless listing.
+pub fn all_runs(read: &dyn Read, filter: &RunFilter, limit: usize) -> Vec<Run> {
+    let (mut all, mut before): (Vec<Run>, Option<RunId>) = (Vec::new(), None);
+    loop {
+        let page = read.runs(filter, before, limit).expect("they are read");
+        assert!(page.runs.len() <= limit, "a page has at most {limit} runs");
+        all.extend(page.runs);
+        let Some(next) = page.next else { return all };
+        assert!(
+            before.is_none_or(|before| next < before),
+            "{filter:?}: the cursor stays at {next}"
+        );
+        before = Some(next);
     }
 }
 

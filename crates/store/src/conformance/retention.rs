@@ -6,8 +6,8 @@ use drumtower_core::model::{
     UnfiredReason,
 };
 
-use super::World;
 use super::sample::{self, T0, job_id, run_id};
+use super::{World, all_runs};
 use crate::{PrunedRow, RunFilter};
 
 const DAY_MS: i64 = 86_400_000;
@@ -34,19 +34,10 @@ fn run(ms: i64, counter: u64, retention: Retention, state: RunState) -> Run {
 }
 
 fn left(world: &World) -> Vec<u64> {
-    let (mut all, mut before) = (Vec::new(), None);
-    loop {
-        let page = world
-            .read()
-            .runs(&RunFilter::default(), before, 100)
-            .expect("they are read");
-        all.extend(page.runs.iter().map(|run| run.id.0 & 0xfff));
-        before = page.next;
-        if before.is_none() {
-            all.sort_unstable();
-            return all;
-        }
-    }
+    let runs = all_runs(world.read(), &RunFilter::default(), 100);
+    let mut left: Vec<u64> = runs.iter().map(|run| run.id.0 & 0xfff).collect();
+    left.sort_unstable();
+    left
 }
 
 pub fn runs(world: &mut World) {
@@ -221,17 +212,21 @@ pub fn the_rest(world: &mut World) {
 }
 
 pub fn at_once(world: &mut World) {
-    for n in 0..6 {
+    let minute = T0.0 / 60_000;
+    for (days, n) in [2, 2, 2, 2, 40, 40].into_iter().zip(0..) {
         let mut changes = sample::finished([run(n, n as u64, Retention::Day, RunState::Failed)]);
-        changes.prune = prune(40 * DAY_MS, 10).prune;
+        changes.prune = prune(days * DAY_MS, 10).prune;
         world.commit(changes);
         assert!(left(world).is_empty());
-        assert!(
-            world
-                .read()
-                .rollups(None, 0, i64::MAX / 60_000)
-                .expect("they are read")
-                .is_empty()
+        let rollups = world
+            .read()
+            .rollups(None, minute, minute + 1)
+            .expect("they are read");
+        let counted: u64 = rollups.iter().map(|row| row.failed).sum();
+        assert_eq!(
+            counted,
+            if days == 2 { n as u64 + 1 } else { 0 },
+            "roll-ups outlive their runs"
         );
     }
     let row = PrunedRow {

@@ -16,9 +16,6 @@ use super::chunk::{self, Bucket, Spot};
 use super::history;
 use crate::Error;
 
-/// Blobs that a commit writes at least, when there are any.
-const BLOBS_A_COMMIT: usize = 64;
-
 /// The ids that a written bucket holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
@@ -43,6 +40,7 @@ pub struct Held {
 pub struct Class {
     pub index: usize,
     bucket_rows: u64,
+    blobs_a_commit: usize,
     pub next_fin: u64,
     /// In order; all but the last are full.
     pub held: VecDeque<Held>,
@@ -92,7 +90,7 @@ impl Held {
 
 impl Class {
     /// Rebuilds what is held from the rows that no blob tells of.
-    pub fn load(conn: &Connection, index: usize) -> Result<Self, Error> {
+    pub fn load(conn: &Connection, index: usize, blobs_a_commit: usize) -> Result<Self, Error> {
         let sql =
             "SELECT bucket_rows, next_fin, bucket, id_done, job_done FROM class WHERE id = ?1";
         let row = conn.query_row(sql, [index as i64], |row| {
@@ -113,6 +111,7 @@ impl Class {
         let mut class = Self {
             index,
             bucket_rows,
+            blobs_a_commit: blobs_a_commit.max(1),
             next_fin,
             held: VecDeque::new(),
             written: Vec::new(),
@@ -205,7 +204,7 @@ impl Class {
         let mut quota = waiting
             .saturating_mul(finished)
             .div_ceil(room.max(1))
-            .max(BLOBS_A_COMMIT);
+            .max(self.blobs_a_commit);
         let mut progress = Vec::new();
         for held in self.full() {
             if quota == 0 {

@@ -44,12 +44,12 @@ pub struct Step {
 
 impl Derived {
     pub fn load(conn: &Connection, options: &Options) -> Result<Self, Error> {
-        let class = |index| Class::load(conn, index);
+        let class = |index| Class::load(conn, index, options.blobs_a_commit);
         let classes = [class(0)?, class(1)?, class(2)?, class(3)?];
         Ok(Self {
             classes,
             rollups: Rollups::load(conn, options)?,
-            keys: Keys::load(conn)?,
+            keys: Keys::load(conn, options.blobs_a_commit)?,
         })
     }
 

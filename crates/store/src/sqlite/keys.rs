@@ -14,8 +14,6 @@ use super::chunk::{self, Spot};
 use super::filter::Filter;
 use crate::Error;
 
-const BLOBS_A_COMMIT: usize = 64;
-
 /// A bucket of which something is not written.
 struct Held {
     number: u64,
@@ -27,6 +25,7 @@ struct Held {
 
 pub struct Keys {
     bucket_rows: u64,
+    blobs_a_commit: usize,
     pub next: u64,
     /// In order; all but the last are full.
     held: VecDeque<Held>,
@@ -57,7 +56,7 @@ fn beginning(hash: &IdempotencyHash) -> u64 {
 }
 
 impl Keys {
-    pub fn load(conn: &Connection) -> Result<Self, Error> {
+    pub fn load(conn: &Connection, blobs_a_commit: usize) -> Result<Self, Error> {
         let sql = "SELECT bucket_rows, next, bucket, done FROM key_state WHERE one = 1";
         let row = conn.query_row(sql, [], |row| {
             Ok((
@@ -75,6 +74,7 @@ impl Keys {
         }
         let mut keys = Self {
             bucket_rows,
+            blobs_a_commit: blobs_a_commit.max(1),
             next,
             held: VecDeque::new(),
             written: Vec::new(),
@@ -159,7 +159,7 @@ impl Keys {
         let mut quota = waiting
             .saturating_mul(added)
             .div_ceil(room.max(1))
-            .max(BLOBS_A_COMMIT);
+            .max(self.blobs_a_commit);
         let mut progress = Vec::new();
         for held in self.full() {
             if quota == 0 {

@@ -61,6 +61,8 @@ pub struct Options {
     pub bucket_rows: u64,
     /// How many finished runs are gathered at most before their roll-ups begin to be written.
     pub rollup_rows: u64,
+    /// How many blobs of each kind, and how many roll-ups, a commit writes at least while some wait.
+    pub blobs_a_commit: usize,
     /// How large the write-ahead log may grow before a commit is followed by a checkpoint.
     pub checkpoint_pages: u32,
     /// The time-zone data that schedules are computed with. Written when the store is made.
@@ -73,6 +75,7 @@ impl Default for Options {
             sync: Sync::Full,
             bucket_rows: 262_144,
             rollup_rows: 131_072,
+            blobs_a_commit: 64,
             checkpoint_pages: 4_000,
             tz_version: crate::tz_version().to_owned(),
         }

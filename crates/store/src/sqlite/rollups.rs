@@ -15,7 +15,6 @@ use super::{Options, codec};
 use crate::Error;
 use crate::tally::{Key, Sample, Tally, merge_all};
 
-const ROWS_A_COMMIT: usize = 64;
 /// A closed range is written within this many commits, however many rows it has.
 const COMMITS_A_RANGE: usize = 200;
 
@@ -33,6 +32,7 @@ pub struct Rollups {
     open: BTreeMap<Key, Tally>,
     open_rows: u64,
     quota: usize,
+    least: usize,
     rows_a_range: u64,
 }
 
@@ -77,13 +77,15 @@ impl Rollups {
                 }
             })?;
         }
-        let quota = quota(closing.len());
+        let least = options.blobs_a_commit.max(1);
+        let quota = quota(closing.len(), least);
         Ok(Self {
             progress,
             closing,
             open,
             open_rows,
             quota,
+            least,
             rows_a_range: options.rollup_rows,
         })
     }
@@ -188,7 +190,7 @@ impl Rollups {
         }
         self.closing = std::mem::take(&mut self.open);
         self.open_rows = 0;
-        self.quota = quota(self.closing.len());
+        self.quota = quota(self.closing.len(), self.least);
         self.progress = Progress {
             from: self.progress.to,
             to: next,
@@ -208,8 +210,8 @@ impl Rollups {
     }
 }
 
-fn quota(rows: usize) -> usize {
-    rows.div_ceil(COMMITS_A_RANGE).max(ROWS_A_COMMIT)
+fn quota(rows: usize, least: usize) -> usize {
+    rows.div_ceil(COMMITS_A_RANGE).max(least)
 }
 
 fn add_rows<'a>(
