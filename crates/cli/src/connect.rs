@@ -47,6 +47,14 @@ impl Connect {
         let local_token = dir
             .as_ref()
             .and_then(|dir| first_line(&dir.join("local.token")));
+        if let (None, Some(data), None) = (&self.url, &self.data, &local_url) {
+            let message = format!("no server runs from {}", data.display());
+            let remedy = format!(
+                "start one with `drumtower serve --data {}`, or give its address with --url",
+                data.display()
+            );
+            return Err(Failure::new(Exit::Unavailable, message).remedy(remedy));
+        }
         self.choose(local_url, local_token)
     }
 

@@ -20,7 +20,7 @@ use crate::logs::{Chain, Expired, Place, Source, Stream};
 /// How much is read before it is sent.
 const PIECE_BYTES: usize = 256 * 1024;
 
-const DROPPED: &str = "output beyond 10 MiB of an attempt, or beyond 64 KiB of a line, was dropped";
+const DROPPED: &str = "output beyond 10 MiB of an attempt was dropped";
 const EXPIRED: &str = "the log of this attempt has expired";
 const BEGINNING_EXPIRED: &str = "the beginning of this log has expired";
 

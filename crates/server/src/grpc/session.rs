@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime};
 
-use drumtower_core::engine::{AttemptRef, Finished, Hello, StreamId, WorkerEvent};
+use drumtower_core::engine::{AttemptRef, Hello, StreamId, WorkerEvent};
 use drumtower_core::model::{LogLocator, ProcessId, Run, WorkerName};
 use drumtower_proto::worker::v1::WorkerFrame;
 use futures_util::StreamExt;

@@ -81,10 +81,11 @@ impl Writer {
 }
 
 fn open(directory: &std::path::Path, number: u32) -> io::Result<File> {
-    File::options()
-        .append(true)
-        .create(true)
-        .open(files::path(directory, number))
+    let mut options = File::options();
+    options.create(true).append(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(files::path(directory, number))
 }
 
 struct State {

@@ -56,3 +56,28 @@ async fn a_directory_in_use_is_left_alone() {
     server.admin().get("/api/v1/tokens").await.expect(200);
     server.stop().await;
 }
+
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread")]
+async fn others_read_nothing_even_in_a_directory_that_is_open_to_them() {
+    use std::os::unix::fs::PermissionsExt;
+    let directory = tempfile::tempdir().unwrap();
+    let open = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(directory.path(), open).unwrap();
+    let server = Server::start_in(directory).await;
+    let secret = [
+        "drumtower.db",
+        "drumtower.db-wal",
+        "local.token",
+        "bootstrap.token",
+        "logs/00000001.log",
+    ];
+    for name in secret {
+        let mode = std::fs::metadata(server.file(name))
+            .expect(name)
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o077, 0, "{name} has mode {mode:o}");
+    }
+    server.stop().await;
+}

@@ -32,8 +32,20 @@ pub struct Writer {
     _lock: DirectoryLock,
 }
 
+/// Makes the file before SQLite does, readable by its owner alone; the log and its index take after it.
+fn make_private(path: &Path) -> Result<(), Error> {
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let made = options.open(path);
+    made.map(drop)
+        .map_err(|error| Error::Io(format!("cannot open {}: {error}", path.display())))
+}
+
 /// The writing connection. Foreign keys stay off: the change set's own expectations are checked instead.
 pub fn connect(path: &Path, options: &Options) -> Result<Connection, Error> {
+    make_private(path)?;
     let conn = Connection::open(path)?;
     migrate::refuse_foreign(&conn, path)?;
     conn.set_prepared_statement_cache_capacity(128);
