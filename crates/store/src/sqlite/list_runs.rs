@@ -37,13 +37,11 @@ impl View {
                     None => Place::Bucket(class.bucket(held.number)),
                 };
                 let mut ids: Vec<(u64, Place)> = match filter.job {
-                    Some(job) => held
-                        .jobs
-                        .get(&job.0)
-                        .into_iter()
-                        .flatten()
-                        .map(|id| (*id, place(*id)))
-                        .collect(),
+                    Some(job) => {
+                        let listed = held.jobs.get(&job.0).into_iter().flatten().copied();
+                        let newest = newest(listed.filter(|id| *id < below).collect());
+                        newest.into_iter().map(|id| (id, place(id))).collect()
+                    }
                     None => {
                         let newest = held.ids.range(..below).rev().take(LOOKS + 1);
                         newest
@@ -51,7 +49,6 @@ impl View {
                             .collect()
                     }
                 };
-                ids.retain(|item| item.0 < below);
                 ids.sort_unstable_by_key(|item| item.0);
                 view.held.push(ids);
             }
@@ -76,6 +73,17 @@ impl View {
         }
         Ok(None)
     }
+}
+
+/// As many of the greatest ids as one call may look at. Commits wait while this is found out, so nothing more is done
+/// with the others.
+fn newest(mut ids: Vec<u64>) -> Vec<u64> {
+    let rest = ids.len().saturating_sub(LOOKS + 1);
+    if rest > 0 {
+        ids.select_nth_unstable(rest);
+        ids.drain(..rest);
+    }
+    ids
 }
 
 /// Whether a filter asks for active runs, and for finished ones.

@@ -1,26 +1,65 @@
-//! Read-only connections, lent for one snapshot at a time.
+//! Read-only connections, lent for one snapshot at a time, a bounded number at once: more readers than that would only
+//! take turns on the processor, each with a page cache of its own.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use rusqlite::{Connection, OpenFlags};
 
 use crate::Error;
 
-/// Idle connections that are kept; more are opened when more reads go on at once.
+/// Idle connections that are kept.
 const IDLE: usize = 8;
+/// Connections at once; whoever comes later waits.
+const LENT: usize = 32;
 
 #[derive(Clone)]
 pub struct Pool {
     path: PathBuf,
-    idle: Arc<Mutex<Vec<Connection>>>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    returned: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    idle: Vec<Connection>,
+    lent: usize,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One of the places, given back when dropped; the connection only if it is well.
+struct Place<'a> {
+    shared: &'a Shared,
+    well: Option<Connection>,
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let mut state = self.shared.lock();
+        state.lent -= 1;
+        if state.idle.len() < IDLE {
+            state.idle.extend(self.well.take());
+        }
+        drop(state);
+        self.shared.returned.notify_one();
+    }
 }
 
 impl Pool {
     pub fn new(path: PathBuf) -> Self {
         Self {
             path,
-            idle: Arc::default(),
+            shared: Arc::default(),
         }
     }
 
@@ -32,29 +71,27 @@ impl Pool {
         pin: impl FnOnce(&Connection) -> Result<P, Error>,
         read: impl FnOnce(&Connection, P) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let conn = self.take()?;
+        let (mut place, idle) = self.take();
+        let conn = idle.map_or_else(|| self.connect(), Ok)?;
         conn.prepare_cached("BEGIN")?.execute([])?;
         let pinned = pin(&conn)?;
         let answer = read(&conn, pinned)?;
         conn.prepare_cached("COMMIT")?.execute([])?;
-        self.give_back(conn);
+        place.well = Some(conn);
         Ok(answer)
     }
 
-    fn take(&self) -> Result<Connection, Error> {
-        let idle = self
-            .idle
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .pop();
-        idle.map_or_else(|| self.connect(), Ok)
-    }
-
-    fn give_back(&self, conn: Connection) {
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        if idle.len() < IDLE {
-            idle.push(conn);
-        }
+    fn take(&self) -> (Place<'_>, Option<Connection>) {
+        let waiting = |state: &mut State| state.lent >= LENT;
+        let state = self.shared.returned.wait_while(self.shared.lock(), waiting);
+        let mut state = state.unwrap_or_else(PoisonError::into_inner);
+        state.lent += 1;
+        let idle = state.idle.pop();
+        let place = Place {
+            shared: &self.shared,
+            well: None,
+        };
+        (place, idle)
     }
 
     fn connect(&self) -> Result<Connection, Error> {
