@@ -132,7 +132,10 @@ fn tokens_of_a_stopped_server_are_made_listed_and_revoked() {
         stdout(&made)
     );
     assert_eq!(code(&token(&["create", "rescue", "--role", "viewer"])), 4);
-    assert_eq!(code(&token(&["create", "bootstrap", "--role", "viewer"])), 4);
+    assert_eq!(
+        code(&token(&["create", "bootstrap", "--role", "viewer"])),
+        4
+    );
     assert_eq!(
         code(&token(&["create", "Not a name", "--role", "viewer"])),
         4
