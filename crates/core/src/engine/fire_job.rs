@@ -6,12 +6,11 @@
 
 use std::sync::Arc;
 
-use crate::model::{
-    JobId, Now, Origin, Reason, Run, RunState, Transition, Unfired, UnfiredReason, WallMs,
-};
+use crate::model::{JobId, Now, Origin, Overlap, Run, Unfired, UnfiredReason, WallMs};
 
+use super::Engine;
 use super::jobs::Job;
-use super::{Effect, Engine};
+use super::runs::fresh_run;
 
 /// The oldest that a missed time may be and still be caught up.
 const CATCH_UP_MS: i64 = 3_600_000;
@@ -66,37 +65,11 @@ impl Engine {
         job.schedule.fires += 1;
         let compiled = Arc::clone(&job.compiled);
         let run = Run {
-            id: run_id,
-            namespace: job.row.namespace.clone(),
-            job: id,
-            job_version: compiled.version.version,
-            state: RunState::Pending,
-            origin: Origin::Schedule,
-            actor: server,
             nominal: Some(nominal),
             due: nominal,
-            created: now.wall,
-            retention: compiled.version.spec.retention,
-            params: None,
-            idempotency_key: None,
-            parent_run: None,
-            root_run: None,
-            rerun_of: None,
-            shard: None,
-            parked: None,
-            cancel: None,
-            attempts: Vec::new(),
-            transitions: vec![Transition {
-                to: RunState::Pending,
-                at: now.wall,
-                reason: Reason::Created,
-                attempt: 0,
-            }],
-            result: None,
-            error: None,
+            ..fresh_run(run_id, job, Origin::Schedule, server, now)
         };
         self.create_run(run, &compiled);
-        self.effect(Effect::RunChanged { run: run_id });
     }
 
     /// Records times that made no run. A range that follows the last one for the same reason makes it longer.
@@ -163,9 +136,7 @@ fn fate(job: &Job, now: WallMs, nominal: WallMs) -> Fate {
         return Fate::Unfired(UnfiredReason::Misfire);
     }
     match job.compiled.version.spec.overlap {
-        crate::model::Overlap::Skip if job.live_scheduled > 0 => {
-            Fate::Unfired(UnfiredReason::Overlap)
-        }
-        crate::model::Overlap::Skip | crate::model::Overlap::Allow => Fate::Run,
+        Overlap::Skip if job.live_scheduled > 0 => Fate::Unfired(UnfiredReason::Overlap),
+        Overlap::Skip | Overlap::Allow => Fate::Run,
     }
 }

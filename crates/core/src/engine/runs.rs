@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::model::{
-    Counters, NamespaceName, Now, Origin, ProcessId, Reason, Run, RunId, RunState, SegmentId,
+    Actor, Counters, NamespaceName, Now, Origin, ProcessId, Reason, Run, RunId, RunState,
+    SegmentId, Transition,
 };
 
-use super::jobs::Compiled;
+use super::jobs::{Compiled, Job};
 use super::lines::Waiting;
 use super::marks::Marks;
 use super::{AttemptRef, Effect, Engine};
@@ -83,12 +84,48 @@ impl Runs {
     }
 }
 
+/// A run of `job` that has just been made, due at once; whoever makes it adds what is particular.
+pub(super) fn fresh_run(id: RunId, job: &Job, origin: Origin, actor: Actor, now: Now) -> Run {
+    let version = &job.compiled.version;
+    Run {
+        id,
+        namespace: job.row.namespace.clone(),
+        job: job.row.id,
+        job_version: version.version,
+        state: RunState::Pending,
+        origin,
+        actor,
+        nominal: None,
+        due: now.wall,
+        created: now.wall,
+        retention: version.spec.retention,
+        params: None,
+        idempotency_key: None,
+        parent_run: None,
+        root_run: None,
+        rerun_of: None,
+        shard: None,
+        parked: None,
+        cancel: None,
+        attempts: Vec::new(),
+        transitions: vec![Transition {
+            to: RunState::Pending,
+            at: now.wall,
+            reason: Reason::Created,
+            attempt: 0,
+        }],
+        result: None,
+        error: None,
+    }
+}
+
 impl Engine {
     /// Makes a run and puts it in line, or parks it when the line is longer than memory should hold.
     pub(super) fn create_run(&mut self, mut run: Run, compiled: &Arc<Compiled>) {
         self.count(run.id.segment(), &run.namespace, |counters| {
             counters.created += 1
         });
+        self.effect(Effect::RunChanged { run: run.id });
         if run.origin == Origin::Schedule {
             self.jobs.expect_mut(run.job).live_scheduled += 1;
         }

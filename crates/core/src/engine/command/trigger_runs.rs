@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use crate::model::{
-    Actor, IdempotencyEntry, IdempotencyHash, Limits, Now, Origin, Reason, Run, RunState,
-    SpecError, Transition, check_params,
+    Actor, IdempotencyEntry, IdempotencyHash, Limits, Now, Origin, Run, SpecError, check_params,
 };
 
-use super::super::{Effect, Engine, Refusal, Reply, Trigger, Triggered};
+use super::super::runs::fresh_run;
+use super::super::{Engine, Refusal, Reply, Trigger, Triggered};
 
 impl Engine {
     pub(super) fn trigger_runs(
@@ -66,38 +66,13 @@ impl Engine {
         }
         let job = self.jobs.expect(job);
         let compiled = Arc::clone(&job.compiled);
+        let fresh = fresh_run(run, job, Origin::Api, actor.clone(), now);
         let run_row = Run {
-            id: run,
-            namespace: job.row.namespace.clone(),
-            job: job.row.id,
-            job_version: compiled.version.version,
-            state: RunState::Pending,
-            origin: Origin::Api,
-            actor: actor.clone(),
-            nominal: None,
-            due: now.wall,
-            created: now.wall,
-            retention: compiled.version.spec.retention,
             params: trigger.params,
             idempotency_key: trigger.idempotency_key,
-            parent_run: None,
-            root_run: None,
-            rerun_of: None,
-            shard: None,
-            parked: None,
-            cancel: None,
-            attempts: Vec::new(),
-            transitions: vec![Transition {
-                to: RunState::Pending,
-                at: now.wall,
-                reason: Reason::Created,
-                attempt: 0,
-            }],
-            result: None,
-            error: None,
+            ..fresh
         };
         self.create_run(run_row, &compiled);
-        self.effect(Effect::RunChanged { run });
         Ok(Triggered {
             run,
             repeated: false,

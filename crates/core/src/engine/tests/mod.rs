@@ -5,6 +5,7 @@ mod leases;
 mod parks;
 mod races;
 mod random;
+mod tables;
 mod triggers;
 mod world;
 

@@ -1,0 +1,166 @@
+//! A tiny store of maps, as strict about what it expects as a real one.
+
+use std::collections::BTreeMap;
+
+use crate::change::{ChangeSet, JobChange, RunChange};
+use crate::model::*;
+
+use super::super::*;
+
+#[derive(Default)]
+pub(super) struct Tables {
+    pub(super) jobs: BTreeMap<JobId, JobRow>,
+    pub(super) versions: BTreeMap<(JobId, u32), JobVersion>,
+    pub(super) schedules: BTreeMap<JobId, ScheduleRow>,
+    pub(super) active: BTreeMap<RunId, Run>,
+    pub(super) history: BTreeMap<RunId, Run>,
+    pub(super) unfired: BTreeMap<(JobId, WallMs), Unfired>,
+    pub(super) keys: BTreeMap<IdempotencyHash, IdempotencyEntry>,
+    pub(super) counters: BTreeMap<(SegmentId, NamespaceName), Counters>,
+    pub(super) segments: BTreeMap<SegmentId, SegmentRow>,
+}
+
+impl Tables {
+    pub(super) fn apply(&mut self, changes: ChangeSet) {
+        for (id, change) in changes.jobs {
+            let row = match change {
+                JobChange::Insert(row) => {
+                    assert!(!self.jobs.contains_key(&id));
+                    row
+                }
+                JobChange::Update(row) => row,
+            };
+            self.jobs.insert(id, row);
+        }
+        self.versions.extend(changes.versions);
+        for (id, change) in changes.schedules {
+            assert_eq!(
+                self.schedules.get(&id).map(|row| row.fired_through),
+                change.expected,
+                "the cursor was compared"
+            );
+            self.schedules.insert(id, change.row);
+        }
+        for (id, change) in changes.runs {
+            let known = self.active.remove(&id).is_some();
+            assert!(
+                !self.history.contains_key(&id),
+                "{id} changed after it ended"
+            );
+            match change {
+                RunChange::Insert(run) => {
+                    assert!(!known);
+                    self.active.insert(id, run);
+                }
+                RunChange::Update(run) => {
+                    assert!(known, "{id} is not active");
+                    self.active.insert(id, run);
+                }
+                RunChange::Finish(run) => {
+                    assert!(known, "{id} is not active");
+                    self.history.insert(id, run);
+                }
+                RunChange::InsertFinished(run) => {
+                    assert!(!known);
+                    self.history.insert(id, run);
+                }
+            }
+        }
+        self.unfired.extend(changes.unfired);
+        for (hash, entry) in changes.keys {
+            assert!(
+                self.keys.insert(hash, entry).is_none(),
+                "a key was used twice"
+            );
+        }
+        self.counters.extend(changes.counters);
+        self.segments.extend(changes.segments);
+    }
+
+    pub(super) fn record(&self, id: JobId) -> Option<JobRecord> {
+        let row = self.jobs.get(&id)?.clone();
+        let version = self.versions.get(&(id, row.version))?.clone();
+        let live = |run: &&Run| run.job == id && run.origin == Origin::Schedule;
+        Some(JobRecord {
+            version,
+            schedule: self.schedules.get(&id)?.clone(),
+            live_scheduled: self.active.values().filter(live).count() as u32,
+            last_unfired: self
+                .unfired
+                .range((id, WallMs(i64::MIN))..=(id, WallMs(i64::MAX)))
+                .next_back()
+                .map(|(_, r)| r.clone()),
+            row,
+        })
+    }
+
+    pub(super) fn load(&self, request: LoadRequest) -> Loaded {
+        let mut rows = Vec::new();
+        for key in request.keys {
+            match key {
+                LoadKey::JobNamed(name) => {
+                    let mut rows_of_name = self
+                        .jobs
+                        .values()
+                        .filter(|row| row.namespace == name.namespace && row.name == name.name);
+                    let id = rows_of_name.find(|row| !row.deleted).map(|row| row.id);
+                    rows.push(LoadedRow::JobNamed(name, id.and_then(|id| self.record(id))));
+                }
+                LoadKey::Run(id) => {
+                    if let Some(run) = self.active.get(&id) {
+                        rows.extend(self.record(run.job).map(LoadedRow::Job));
+                    }
+                    rows.push(LoadedRow::Run(
+                        id,
+                        self.active
+                            .get(&id)
+                            .or_else(|| self.history.get(&id))
+                            .cloned(),
+                    ));
+                }
+                LoadKey::Idempotency(hash) => {
+                    rows.push(LoadedRow::Idempotency(hash, self.keys.get(&hash).cloned()))
+                }
+                LoadKey::Due { before, after } => {
+                    let mut due: Vec<_> = self
+                        .schedules
+                        .values()
+                        .filter_map(|row| Some((row.next_due?, row.job)))
+                        .collect();
+                    due.sort_unstable();
+                    let due = due.into_iter().filter(|place| {
+                        place.0 < before && after.is_none_or(|after| *place > after)
+                    });
+                    let jobs = due
+                        .take(LOAD_ROWS)
+                        .filter_map(|(_, id)| self.record(id))
+                        .collect();
+                    rows.push(LoadedRow::Due { before, jobs });
+                }
+                LoadKey::Parked { key, after } => {
+                    let parked = self
+                        .active
+                        .values()
+                        .filter(|run| run.parked.as_deref() == Some(&key));
+                    let runs: Vec<Run> = parked
+                        .filter(|run| after.is_none_or(|after| run.id > after))
+                        .take(LOAD_ROWS)
+                        .cloned()
+                        .collect();
+                    let mut jobs: Vec<JobId> = runs.iter().map(|run| run.job).collect();
+                    jobs.dedup();
+                    rows.extend(
+                        jobs.into_iter()
+                            .filter_map(|id| self.record(id))
+                            .map(LoadedRow::Job),
+                    );
+                    rows.push(LoadedRow::Parked { key, runs });
+                }
+            }
+        }
+        Loaded {
+            id: request.id,
+            rows,
+        }
+    }
+}
