@@ -124,11 +124,12 @@ impl Measured {
             .map(|_| Stretch::new())
             .collect::<Result<Vec<_>>>()?;
         let last_us = self.fill(&mut whole, &mut minutes);
-        let offered = self
-            .triggered
-            .as_ref()
-            .map_or(whole.completed, |triggered| triggered.sent);
         let offered_s = (self.window.to_us - self.window.from_us) as f64 / 1e6;
+        // Schedules cannot be slowed down: what was due was offered, whether or not it made a run in time.
+        let offered = match &self.triggered {
+            Some(triggered) => triggered.sent as f64,
+            None => f64::from(self.rate) * offered_s,
+        };
         let busy_s = (last_us.max(self.window.to_us) - self.window.from_us) as f64 / 1e6;
         let minutes: Vec<Value> = minutes
             .iter()
@@ -149,7 +150,7 @@ impl Measured {
             "rate": self.rate,
             "duration_s": self.duration.as_secs_f64(),
             "workers": self.workers,
-            "offered_per_s": rounded(offered as f64 / offered_s),
+            "offered_per_s": rounded(offered / offered_s),
             "completed_per_s": rounded(whole.completed as f64 / busy_s),
             "completed": whole.completed,
             "refused": self.triggered.as_ref().map(|triggered| triggered.refused),
