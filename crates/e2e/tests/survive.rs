@@ -80,9 +80,9 @@ fn a_long_run_survives_the_death_of_the_server() {
     task.await_start();
     for _ in 0..2 {
         server.kill();
-        assert_eq!(
-            alive(&task.marker).len(),
-            1,
+        // The shell and, for a moment, what it forks carry the marker.
+        assert!(
+            !alive(&task.marker).is_empty(),
             "the task goes on without a server"
         );
         server.restart();

@@ -34,7 +34,11 @@ fn main() -> ExitCode {
     let trials = points
         .into_iter()
         .map(|(point, passages)| Trial::test(point, move || die_at(point, passages)));
-    libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit_code()
+    let mut arguments = Arguments::from_args();
+    // One after another: a process that one trial forks holds, until it has become its program, the lock on the directory
+    // that another trial has just let go.
+    arguments.test_threads = Some(1);
+    libtest_mimic::run(&arguments, trials.collect()).exit_code()
 }
 
 fn options() -> Options {
