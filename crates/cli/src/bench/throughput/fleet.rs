@@ -150,10 +150,9 @@ fn wait_for_server(server: &mut Process, data: &Path) -> Result<Target> {
     loop {
         interrupt::check()?;
         server.check()?;
-        let target = connect.target()?;
-        // The address is announced last.
-        let announced = target.token.is_some() && data.join("server.url").exists();
-        if announced
+        // Until it has announced itself there is no target. The address is announced last.
+        if let Ok(target) = connect.target()
+            && target.token.is_some()
             && Client::to(target.clone())
                 .value(Call::get("/readyz"))
                 .is_ok()
