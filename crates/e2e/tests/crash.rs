@@ -8,11 +8,19 @@
 
 mod chaos;
 
+use std::io::Write;
 use std::time::{Duration, Instant};
 
 use chaos::{Chaos, Death};
 use drumtower_audit::{Journaled, Options, Report};
 use drumtower_e2e::{Site, long};
+
+/// Tells whoever runs the tests. What `println!` says of a test that passes, the harness keeps to itself.
+macro_rules! tell {
+    ($($words:tt)*) => {{
+        let _ = writeln!(std::io::stderr(), $($words)*);
+    }};
+}
 
 /// How often each death happens, times five when soak sizes are asked for.
 const DEATHS: [(Death, usize); 7] = [
@@ -37,11 +45,11 @@ fn nothing_is_lost_doubled_or_early_whenever_a_process_dies() {
         .ok()
         .and_then(|seed| seed.parse().ok());
     let seed = seed.unwrap_or_else(|| fastrand::u64(..));
-    println!("DRUMTOWER_SEED={seed}");
+    tell!("DRUMTOWER_SEED={seed}");
     let mut random = fastrand::Rng::with_seed(seed);
     let site = Site::new();
     let mut chaos = Chaos::begin(&site);
-    println!(
+    tell!(
         "{:>6.1?} {} deaths in a migration",
         began.elapsed(),
         chaos.migrations()
@@ -54,12 +62,12 @@ fn nothing_is_lost_doubled_or_early_whenever_a_process_dies() {
             chaos.await_fire();
         }
     }
-    println!("{:>6.1?} the last death", began.elapsed());
+    tell!("{:>6.1?} the last death", began.elapsed());
     let store = chaos.calm(CALM);
-    println!("{:>6.1?} calm", began.elapsed());
+    tell!("{:>6.1?} calm", began.elapsed());
     let report = check(&site, &store);
     print(&report, &chaos::first_fires(&chaos::journal_dir(&site)));
-    println!("{:>6.1?} checked", began.elapsed());
+    tell!("{:>6.1?} checked", began.elapsed());
     assert!(report.is_clean(), "{:#?}", report.violations);
     assert_eq!((report.lost, report.duplicated, report.early), (0, 0, 0));
     assert!(
@@ -113,21 +121,29 @@ fn check(site: &Site, data: &std::path::Path) -> Report {
 fn print(report: &Report, first_fires: &[i64]) {
     let counts = &report.counts;
     for (death, count) in &counts.kills {
-        println!("killed {count:>4} × {death}");
+        tell!("killed {count:>4} × {death}");
     }
-    println!("killed {:>4} in all", counts.kills.values().sum::<u64>());
-    println!(
+    tell!("killed {:>4} in all", counts.kills.values().sum::<u64>());
+    tell!(
         "{} requests, {} answered, {} without an answer, {} refused",
-        counts.sent, counts.answered, counts.unknown, counts.refused
+        counts.sent,
+        counts.answered,
+        counts.unknown,
+        counts.refused
     );
-    println!("{} tasks started, {} ended", counts.started, counts.ended);
-    println!(
+    tell!("{} tasks started, {} ended", counts.started, counts.ended);
+    tell!(
         "{} runs: {} completed, {} failed, {} cancelled",
-        report.checked, counts.completed, counts.failed, counts.cancelled
+        report.checked,
+        counts.completed,
+        counts.failed,
+        counts.cancelled
     );
-    println!(
+    tell!(
         "{} due times: {} fired, {} recorded as unfired",
-        counts.due_times, counts.fired_times, counts.unfired_times
+        counts.due_times,
+        counts.fired_times,
+        counts.unfired_times
     );
     let at = |share: usize| {
         first_fires
@@ -135,15 +151,17 @@ fn print(report: &Report, first_fires: &[i64]) {
             .copied()
             .unwrap_or_default()
     };
-    println!(
+    tell!(
         "from the restart of the server to the first start of a run it made, {} times: p50 {} ms, p90 {} ms, max {} ms",
         first_fires.len(),
         at(50),
         at(90),
         at(100)
     );
-    println!(
+    tell!(
         "lost {}, duplicated {}, early {}",
-        report.lost, report.duplicated, report.early
+        report.lost,
+        report.duplicated,
+        report.early
     );
 }
