@@ -158,7 +158,7 @@ impl Engine {
             seq: self.taken,
             extend_ms: self.options.session_ms,
             prune: Some(Prune {
-                now: now.wall,
+                now: self.age_clock(now),
                 limit: PRUNE_FLOOR + 2 * built.finished,
             }),
             ..ChangeSet::default()

@@ -93,6 +93,7 @@ impl Engine {
             wheel: Wheel::new(now.mono.0),
             starting: Starting::default(),
             offset: now.offset(),
+            booted: now,
             now,
             horizon: WallMs(i64::MIN),
             reading_ahead: false,

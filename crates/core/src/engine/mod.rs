@@ -116,6 +116,8 @@ pub struct Engine {
     starting: Starting,
     /// Wall minus monotonic time when the timers of schedules were last placed.
     offset: i64,
+    /// When this engine came to life.
+    booted: Now,
     /// The time of the last step.
     now: Now,
     /// Every job due before this is resident.

@@ -174,6 +174,17 @@ impl Engine {
         }
     }
 
+    /// The time by which things grow old. What is deleted does not come back when a clock that ran ahead is set right, so
+    /// a step forward since the engine was booted does not count.
+    pub(super) fn age_clock(&self, now: Now) -> WallMs {
+        let passed = now.mono.0.saturating_sub(self.booted.mono.0);
+        let steady = self
+            .booted
+            .wall
+            .plus(i64::try_from(passed).unwrap_or(i64::MAX));
+        now.wall.min(steady)
+    }
+
     pub(super) fn idle_too_long(&self, now: Now) -> bool {
         self.options
             .idle_commit_ms

@@ -238,3 +238,27 @@ fn a_pause_just_before_the_due_time_fires_nothing() {
     assert!(world.tables.active.is_empty());
     assert_eq!(world.tables.schedules[&job].next_due, None);
 }
+
+#[test]
+fn a_clock_that_runs_ahead_makes_nothing_old_enough_to_delete() {
+    let mut world = World::new();
+    world.put(noop("a"));
+    world.pass(5_000);
+    world.step_clock(10 * 365 * 86_400_000);
+    let trigger = Trigger {
+        job: job_ref("a"),
+        params: None,
+        idempotency_key: None,
+    };
+    let input = Input::Command {
+        ticket: Ticket(1),
+        actor: Actor::new("t"),
+        command: Command::TriggerRuns {
+            triggers: vec![trigger],
+        },
+    };
+    world.step(input);
+    let batch = world.engine.take_batch(world.now).expect("a batch");
+    let prune = batch.changes.expect("rows").prune.expect("a step");
+    assert_eq!(prune.now, WallMs(START + 5_000));
+}
