@@ -95,7 +95,7 @@ pub struct IdempotencyEntry {
 impl IdempotencyEntry {
     pub const KEPT_MS: i64 = 24 * 3_600_000;
 
-    /// Entries are kept in hourly buckets that are dropped whole.
+    /// Entries grow old by the hour they were made in.
     pub fn hour(&self) -> i64 {
         self.created.0.div_euclid(3_600_000)
     }

@@ -232,6 +232,12 @@ impl World {
             .await
     }
 
+    /// How many runs were ever made, by the counters in the store.
+    pub fn created(&self) -> u64 {
+        let counters = self.reader.counters().expect("readable");
+        counters.iter().map(|(_, row)| row.created).sum()
+    }
+
     pub fn stored(&self, name: &str) -> bool {
         let job = job_ref(name);
         self.reader

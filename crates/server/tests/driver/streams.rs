@@ -3,10 +3,15 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use drumtower_core::engine::{Finished, Heartbeat, Hello, Load, Reply, ToWorker, WorkerEvent};
-use drumtower_core::model::{AttemptOutcome, ProcessId, RunState, WallMs, WorkerName};
+use drumtower_core::engine::{
+    AttemptRef, Finished, Heartbeat, Hello, Load, Reply, ToWorker, WorkerEvent,
+};
+use drumtower_core::model::{
+    AttemptOutcome, Fence, ProcessId, RunId, RunState, WallMs, WorkerName,
+};
 use drumtower_server::driver::StreamMessage;
 use tokio::sync::mpsc::Receiver;
+use tokio::sync::mpsc::error::TryRecvError;
 
 use crate::faulty::{Fault, World};
 
@@ -22,6 +27,22 @@ fn hello(process: u64) -> Hello {
         exec: false,
         handlers: vec!["noop".into()],
         capacity: 4,
+    }
+}
+
+fn finished(attempt: AttemptRef) -> Finished {
+    Finished {
+        attempt,
+        outcome: AttemptOutcome::Succeeded,
+        started: Some(WallMs(1)),
+        duration_ms: 2,
+        exit_code: Some(0),
+        signal: None,
+        cpu_ms: 0,
+        peak_memory_bytes: 0,
+        result: None,
+        error: None,
+        log: None,
     }
 }
 
@@ -67,19 +88,7 @@ async fn a_run_goes_to_a_worker_and_comes_back_finished() {
     };
     assert_eq!(assign.attempt.run, run);
     let mut watch = world.handle.watch_run(run);
-    let finished = Finished {
-        attempt: assign.attempt,
-        outcome: AttemptOutcome::Succeeded,
-        started: Some(WallMs(1)),
-        duration_ms: 2,
-        exit_code: Some(0),
-        signal: None,
-        cpu_ms: 0,
-        peak_memory_bytes: 0,
-        result: None,
-        error: None,
-        log: None,
-    };
+    let finished = finished(assign.attempt);
     world
         .handle
         .worker(id, vec![WorkerEvent::Finished(finished)])
@@ -113,4 +122,38 @@ async fn a_new_life_closes_streams_so_that_workers_dial_again() {
         next(&mut stream).await,
         StreamMessage::Close { again: true, .. }
     ));
+}
+
+#[tokio::test]
+async fn a_worker_that_does_not_read_loses_its_stream_and_takes_no_memory() {
+    let world = World::start().await;
+    let (id, mut stream) = world.handle.open_stream().await.expect("open");
+    let hello = WorkerEvent::Connected(hello(7));
+    world.handle.worker(id, vec![hello]).await.expect("taken");
+    let nobodys = AttemptRef {
+        run: RunId(1),
+        attempt: 1,
+        fence: Fence(1),
+    };
+    for _ in 0..70 {
+        let ends = vec![WorkerEvent::Finished(finished(nobodys)); 1_000];
+        world.handle.worker(id, ends).await.expect("taken");
+    }
+    world
+        .put("a")
+        .await
+        .expect("others are served")
+        .expect("accepted");
+    let mut kept = 0;
+    let end = loop {
+        match stream.try_recv() {
+            Ok(_) => kept += 1,
+            Err(end) => break end,
+        }
+    };
+    assert_eq!(
+        end,
+        TryRecvError::Disconnected,
+        "{kept} messages were kept and more may come"
+    );
 }
