@@ -7,8 +7,9 @@
 use std::collections::BTreeMap;
 
 use crate::model::{
-    Counters, IdempotencyEntry, IdempotencyHash, JobId, JobRow, JobVersion, NamespaceName, Run,
-    RunId, ScheduleRow, SegmentId, SegmentRow, SessionId, TokenId, TokenRow, Unfired, WallMs,
+    CalendarRef, CalendarVersion, Counters, IdempotencyEntry, IdempotencyHash, JobId, JobRow,
+    JobVersion, NamespaceName, Run, RunId, ScheduleRow, SegmentId, SegmentRow, SessionId,
+    SweepCause, SweepRow, TokenId, TokenRow, Unfired, WallMs,
 };
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -29,6 +30,13 @@ pub struct ChangeSet {
     pub runs: BTreeMap<RunId, RunChange>,
     /// Inserted or, when the key is known, replaced by a longer range.
     pub unfired: BTreeMap<(JobId, WallMs), Unfired>,
+    /// Always inserts; versions of the same calendar beyond
+    /// [`Limits::CALENDAR_VERSIONS`](crate::model::Limits::CALENDAR_VERSIONS) go.
+    pub calendars: BTreeMap<(CalendarRef, u32), CalendarVersion>,
+    /// Inserted or replaced.
+    pub sweeps: BTreeMap<SweepCause, SweepRow>,
+    /// The time-zone data that schedules are computed with from now on.
+    pub tz_version: Option<String>,
     pub counters: BTreeMap<(SegmentId, NamespaceName), Counters>,
     /// Always inserts.
     pub keys: BTreeMap<IdempotencyHash, IdempotencyEntry>,
@@ -90,6 +98,8 @@ impl ChangeSet {
             + self.schedules.len()
             + self.runs.len()
             + self.unfired.len()
+            + self.calendars.len()
+            + self.sweeps.len()
             + self.counters.len()
             + self.keys.len()
             + self.tokens.len()
@@ -97,6 +107,9 @@ impl ChangeSet {
 
     /// Whether it does nothing but move the session on.
     pub fn is_empty(&self) -> bool {
-        self.len() == 0 && self.revoke.is_empty() && self.prune.is_none()
+        self.len() == 0
+            && self.revoke.is_empty()
+            && self.tz_version.is_none()
+            && self.prune.is_none()
     }
 }

@@ -5,8 +5,9 @@
 use std::collections::BTreeMap;
 
 use drumtower_core::model::{
-    Counters, IdempotencyEntry, IdempotencyHash, JobId, JobName, JobRecord, JobRow, JobVersion,
-    Meta, NamespaceName, Run, RunId, RunState, SegmentId, SegmentRow, TokenRow, Unfired, WallMs,
+    CalendarRef, CalendarVersion, Counters, IdempotencyEntry, IdempotencyHash, JobId, JobName,
+    JobRecord, JobRow, JobVersion, Meta, NamespaceName, Run, RunId, RunState, SegmentId,
+    SegmentRow, SweepRow, TokenRow, Unfired, WallMs,
 };
 
 use crate::Error;
@@ -148,6 +149,21 @@ pub trait Read: Send + Sync {
         to: WallMs,
         limit: usize,
     ) -> Result<Vec<Unfired>, Error>;
+
+    /// Every version of every calendar that is kept, in order of (namespace, name, version).
+    fn calendars(&self) -> Result<Vec<CalendarVersion>, Error>;
+    /// The versions of one calendar that are kept, oldest first; none when there never was one.
+    fn calendar_versions(&self, calendar: &CalendarRef) -> Result<Vec<CalendarVersion>, Error>;
+    /// Jobs that are not deleted and whose current version uses the calendar, in order of id.
+    fn calendar_users(
+        &self,
+        calendar: &CalendarRef,
+        after: Option<JobId>,
+        limit: usize,
+    ) -> Result<Vec<JobRecord>, Error>;
+    /// Jobs that are not deleted, in order of id.
+    fn jobs_by_id(&self, after: Option<JobId>, limit: usize) -> Result<Vec<JobRecord>, Error>;
+    fn sweeps(&self) -> Result<Vec<SweepRow>, Error>;
 
     /// A run, active or finished.
     fn run(&self, id: RunId) -> Result<Option<Run>, Error>;

@@ -1,6 +1,9 @@
 //! What comes out of a step and is performed only after the commit that made it true.
 
-use crate::model::{JobRecord, NamespaceName, Run, RunId, SpecError, Task, TokenRow, WallMs};
+use crate::model::{
+    CalendarRef, CalendarVersion, JobName, JobRecord, NamespaceName, Run, RunId, SpecError, Task,
+    TokenRow, WallMs,
+};
 
 use super::{AttemptRef, JobRef, StreamId, Ticket};
 
@@ -39,6 +42,11 @@ pub enum Reply {
         record: Box<JobRecord>,
         created: bool,
     },
+    /// `created` tells a new calendar from a changed or unchanged one.
+    Calendar {
+        version: Box<CalendarVersion>,
+        created: bool,
+    },
     Deleted,
     Triggered(Vec<Result<Triggered, Refusal>>),
     /// The run as it stands; a run that had already ended is returned as it ended.
@@ -58,6 +66,20 @@ pub struct Triggered {
 pub enum Refusal {
     #[error("there is no job `{}` in namespace `{}`", .0.name, .0.namespace)]
     NoSuchJob(JobRef),
+    #[error("there is no calendar `{}` in namespace `{}`", .0.name, .0.namespace)]
+    NoSuchCalendar(CalendarRef),
+    #[error("there is already a calendar `{}` in namespace `{}`", .0.name, .0.namespace)]
+    CalendarThere(CalendarRef),
+    #[error("calendar `{}` is used by job `{job}`: take it out of the job's `calendar` first", calendar.name)]
+    CalendarInUse { calendar: CalendarRef, job: JobName },
+    #[error("calendar `{}` stands at version {current}, not {given}: read it again and repeat the edit", calendar.name)]
+    StaleCalendar {
+        calendar: CalendarRef,
+        given: u64,
+        current: u32,
+    },
+    #[error("there are already {0} calendars: delete one that no job uses")]
+    TooManyCalendars(usize),
     #[error("there is no run {0}")]
     NoSuchRun(RunId),
     #[error("there is no token {0}")]

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::model::{
-    Actor, AttemptOutcome, Fence, IdempotencyEntry, IdempotencyHash, JobId, JobName, JobRecord,
-    JobSpec, JobVersion, JsonText, LogLocator, NamespaceName, ProcessId, Run, RunId, TokenId,
-    WallMs, WorkerName,
+    Actor, AttemptOutcome, CalendarRef, CalendarSpec, Fence, IdempotencyEntry, IdempotencyHash,
+    JobId, JobName, JobRecord, JobSpec, JobVersion, JsonText, LogLocator, NamespaceName, ProcessId,
+    Run, RunId, SweepCause, TokenId, WallMs, WorkerName,
 };
 
 /// Names a caller that waits for a reply.
@@ -48,6 +48,15 @@ pub enum Command {
     },
     DeleteJob {
         job: JobRef,
+        condition: Condition,
+    },
+    PutCalendar {
+        spec: CalendarSpec,
+        condition: Condition,
+    },
+    /// Refused while a job uses it.
+    DeleteCalendar {
+        calendar: CalendarRef,
         condition: Condition,
     },
     TriggerRuns {
@@ -205,6 +214,13 @@ pub enum LoadKey {
         key: String,
         after: Option<RunId>,
     },
+    /// Jobs that a sweep concerns, after a place in the order of their ids.
+    Swept {
+        cause: SweepCause,
+        after: Option<JobId>,
+    },
+    /// Jobs that use a calendar: one page is enough to know.
+    CalendarUsers(CalendarRef),
 }
 
 /// A request to read; `tag` is the last commit that had been acknowledged when it was made.
@@ -241,6 +257,12 @@ pub enum LoadedRow {
         key: String,
         runs: Vec<Run>,
     },
+    /// In order; fewer than [`LOAD_ROWS`] means there are no more.
+    Swept {
+        cause: SweepCause,
+        jobs: Vec<JobRecord>,
+    },
+    CalendarUsers(CalendarRef, Vec<JobRecord>),
     /// A version that a loaded run is pinned to and that is not its job's current one.
     Version(JobVersion),
 }

@@ -28,7 +28,7 @@ pub(super) struct Compiled {
 impl Compiled {
     /// A definition as a user gives it.
     pub(super) fn new(version: JobVersion) -> Result<Self, SpecError> {
-        let schedule = version.spec.parsed_schedule()?;
+        let schedule = version.spec.compiled_schedule(&crate::schedule::AnyDay)?;
         let timeout_ms = version.spec.parsed_timeout()?;
         Ok(Self::with(version, schedule, timeout_ms))
     }
@@ -36,7 +36,7 @@ impl Compiled {
     /// A definition as it is stored. What was valid when it was written may not be for this program: a time zone went
     /// away, a rule became stricter. Such a job fires no more by itself until it is edited; nothing else suffers.
     pub(super) fn stored(version: JobVersion) -> (Self, Option<SpecError>) {
-        match version.spec.parsed_schedule() {
+        match version.spec.compiled_schedule(&crate::schedule::AnyDay) {
             Ok(schedule) => {
                 let timeout = version.spec.parsed_timeout();
                 let timeout_ms = timeout.clone().unwrap_or(JobSpec::DEFAULT_TIMEOUT_MS);

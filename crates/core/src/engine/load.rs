@@ -88,6 +88,7 @@ impl Engine {
                 self.keys.loaded(hash, entry, seq);
             }
             LoadedRow::Due { before, jobs } => self.take_due(now, before, jobs),
+            LoadedRow::Swept { .. } | LoadedRow::CalendarUsers(..) => {}
             LoadedRow::Parked { key, runs } => self.take_parked(tag, &key, runs),
         }
     }

@@ -8,9 +8,12 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::schedule::{self, ScheduleEntry};
+use crate::schedule::{self, AnyDay, Bounds, CalendarUse, Calendars, ScheduleEntry, ScheduleSpec};
 
-use super::{Actor, JobId, JobName, JsonText, Limits, NamespaceName, SegmentId, WallMs};
+use super::{
+    Actor, CatchUp, JobId, JobName, JsonText, Limits, Misfire, MisfirePolicy, NamespaceName,
+    SegmentId, WallMs,
+};
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {message}")]
@@ -52,6 +55,22 @@ pub struct JobSpec {
     /// When the job fires by itself: the union of these entries. Without any it runs only when triggered.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub schedule: Vec<ScheduleEntry>,
+    /// Days on which the schedule fires, by named calendars.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calendar: Option<CalendarUse>,
+    /// Puts each time off by a part of this duration, such as `30s`, that is always the same for the same time of the same
+    /// job, and never past its next time. It keeps many jobs from starting at one instant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jitter: Option<String>,
+    /// From when to when, and how often, the schedule fires.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bounds: Option<Bounds>,
+    /// What becomes of times that were missed while nothing could fire them: the newest makes a run unless told otherwise.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub misfire: Misfire,
+    /// What becomes of times that passed while the job was paused, when it is resumed: nothing unless told otherwise.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub on_resume: Misfire,
     /// What happens when the job is due while a scheduled run of it has not ended.
     #[serde(default, skip_serializing_if = "is_default")]
     pub overlap: Overlap,
@@ -61,6 +80,10 @@ pub struct JobSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<serde_json::Value>")]
     pub params: Option<JsonText>,
+    /// Which runs go first when there are more than workers can take: 9 is the most urgent, 0 the least.
+    #[serde(default = "middle", skip_serializing_if = "is_middle")]
+    #[schemars(range(max = 9))]
+    pub priority: u32,
     /// How much of a worker's capacity one run takes.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     #[schemars(range(min = 1, max = 10000))]
@@ -162,6 +185,8 @@ pub struct Requirement {
     pub namespace: NamespaceName,
     pub need: TaskNeed,
     pub weight: u32,
+    /// Not asked of a worker: runs of different priority wait in different lines.
+    pub priority: u32,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -171,32 +196,43 @@ pub enum TaskNeed {
 }
 
 impl Requirement {
-    /// The key under which blocked runs are parked in the store.
+    /// The key under which blocked runs are parked in the store. Only a priority other than the ordinary one is part of it.
     pub fn park_key(&self) -> String {
-        match &self.need {
-            TaskNeed::Exec => format!("{}/exec/{}", self.namespace, self.weight),
-            TaskNeed::Handler(name) => format!("{}/handler:{name}/{}", self.namespace, self.weight),
+        let need = match &self.need {
+            TaskNeed::Exec => "exec".to_owned(),
+            TaskNeed::Handler(name) => format!("handler:{name}"),
+        };
+        let (namespace, weight) = (&self.namespace, self.weight);
+        match self.priority {
+            JobSpec::DEFAULT_PRIORITY => format!("{namespace}/{need}/{weight}"),
+            priority => format!("{namespace}/{need}/{weight}p{priority}"),
         }
     }
 
     /// Reads a park key back; `None` when it is not one.
     pub fn from_park_key(key: &str) -> Option<Self> {
         let (namespace, rest) = key.split_once('/')?;
-        let (need, weight) = rest.rsplit_once('/')?;
+        let (need, place) = rest.rsplit_once('/')?;
         let need = match need {
             "exec" => TaskNeed::Exec,
             handler => TaskNeed::Handler(handler.strip_prefix("handler:")?.to_owned()),
+        };
+        let (weight, priority) = match place.split_once('p') {
+            Some((weight, priority)) => (weight, priority.parse().ok()?),
+            None => (place, JobSpec::DEFAULT_PRIORITY),
         };
         Some(Self {
             namespace: NamespaceName::new(namespace).ok()?,
             need,
             weight: weight.parse().ok()?,
+            priority,
         })
     }
 }
 
 impl JobSpec {
     pub const DEFAULT_TIMEOUT_MS: u64 = 3_600_000;
+    pub const DEFAULT_PRIORITY: u32 = 5;
 
     /// Checks everything that types alone do not. The first fault is reported.
     pub fn check(&self) -> Result<(), SpecError> {
@@ -217,9 +253,39 @@ impl JobSpec {
                 format!("`{}` is not between 1 and {}", self.weight, Limits::WEIGHT),
             ));
         }
+        if self.priority > Limits::PRIORITY {
+            return Err(SpecError::new(
+                "priority",
+                format!(
+                    "`{}` is not between 0 and {}",
+                    self.priority,
+                    Limits::PRIORITY
+                ),
+            ));
+        }
         check_params("params", self.params.as_ref())?;
         self.parsed_timeout()?;
-        self.parsed_schedule().map(|_| ())
+        self.parsed_misfire()?;
+        self.parsed_on_resume()?;
+        self.compiled_schedule(&AnyDay).map(|_| ())
+    }
+
+    /// Everything that says when it is due.
+    pub fn schedule_spec(&self) -> ScheduleSpec<'_> {
+        ScheduleSpec {
+            entries: &self.schedule,
+            calendar: self.calendar.as_ref(),
+            jitter: self.jitter.as_deref(),
+            bounds: self.bounds.as_ref(),
+        }
+    }
+
+    pub fn parsed_misfire(&self) -> Result<CatchUp, SpecError> {
+        self.misfire.parsed("misfire", MisfirePolicy::Latest)
+    }
+
+    pub fn parsed_on_resume(&self) -> Result<CatchUp, SpecError> {
+        self.on_resume.parsed("on_resume", MisfirePolicy::Skip)
     }
 
     pub fn requirement(&self) -> Requirement {
@@ -231,6 +297,7 @@ impl JobSpec {
             namespace: self.namespace.clone(),
             need,
             weight: self.weight,
+            priority: self.priority,
         }
     }
 
@@ -250,21 +317,12 @@ impl JobSpec {
     }
 
     /// The compiled schedule; `None` when the job fires only by trigger.
-    pub fn parsed_schedule(&self) -> Result<Option<schedule::Schedule>, SpecError> {
-        if self.schedule.is_empty() {
-            return Ok(None);
-        }
-        if self.schedule.len() > Limits::SCHEDULE_ENTRIES {
-            let message = format!(
-                "may have {} entries, has {}",
-                Limits::SCHEDULE_ENTRIES,
-                self.schedule.len()
-            );
-            return Err(SpecError::new("schedule", message));
-        }
-        schedule::Schedule::parse(&self.schedule)
-            .map(Some)
-            .map_err(|error| SpecError::new("schedule", error.to_string()))
+    pub fn compiled_schedule(
+        &self,
+        calendars: &dyn Calendars,
+    ) -> Result<Option<schedule::Schedule>, SpecError> {
+        schedule::Schedule::compile(&self.schedule_spec(), calendars)
+            .map_err(|error| SpecError::new(error.field(), error.to_string()))
     }
 
     fn check_labels(&self) -> Result<(), SpecError> {
@@ -355,6 +413,14 @@ pub(crate) fn check_params(field: &str, params: Option<&JsonText>) -> Result<(),
     }
 }
 
+fn middle() -> u32 {
+    JobSpec::DEFAULT_PRIORITY
+}
+
+fn is_middle(value: &u32) -> bool {
+    *value == JobSpec::DEFAULT_PRIORITY
+}
+
 fn one() -> u32 {
     1
 }
@@ -413,6 +479,8 @@ pub struct ScheduleRow {
     pub next_due: Option<WallMs>,
     /// How many runs the schedule has made.
     pub fires: u64,
+    /// Times up to here passed while the job was paused; those above the cursor obey `on_resume`.
+    pub paused_through: Option<WallMs>,
 }
 
 /// A job with everything the engine needs of it.
@@ -449,4 +517,6 @@ pub enum UnfiredReason {
     Misfire,
     /// The job was paused.
     Paused,
+    /// The schedule was edited before the time was decided.
+    Edited,
 }

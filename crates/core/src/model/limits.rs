@@ -23,6 +23,17 @@ impl Limits {
     pub const LABEL_CHARS: usize = 256;
     pub const DESCRIPTION_CHARS: usize = 4096;
     pub const SCHEDULE_ENTRIES: usize = 64;
+    /// Named calendars in one job's `only` or `minus`.
+    pub const CALENDARS_USED: usize = 16;
+    /// Calendars that one installation keeps; all of them are held in memory.
+    pub const CALENDARS: usize = 1000;
+    /// Entries of `include` and `exclude` together.
+    pub const CALENDAR_DATES: usize = 5000;
+    /// Versions of a calendar that are kept.
+    pub const CALENDAR_VERSIONS: usize = 100;
+    /// Runs that one decision makes to catch up with missed times.
+    pub const CATCH_UP_RUNS: u32 = 1000;
+    pub const PRIORITY: u32 = 9;
     pub const WEIGHT: u32 = 10_000;
     pub const IDEMPOTENCY_KEY_CHARS: usize = 256;
     /// Ready runs held in memory for one requirement; the rest wait parked in the store.

@@ -3,15 +3,20 @@
 //! Everything here is plain data: ids with a text form, validated names, the definition of a job, the life of a run. The
 //! engine changes these values, a store keeps them, the API shows them; none of them knows how.
 
+mod calendar;
 mod id;
 mod job;
 mod json;
 mod limits;
+mod misfire;
 mod name;
 mod run;
 mod system;
 mod time;
 
+pub use calendar::{
+    CalendarKind, CalendarRef, CalendarSpec, CalendarVersion, SweepCause, SweepRow, Weekday,
+};
 pub use id::{
     Epoch, Fence, IdError, JobId, ProcessId, RunId, SegmentId, SessionId, TokenId, id_created_ms,
     id_segment,
@@ -24,7 +29,8 @@ pub use job::{
 };
 pub use json::{JsonError, JsonText};
 pub use limits::Limits;
-pub use name::{Actor, JobName, NameError, NamespaceName, WorkerName};
+pub use misfire::{CatchUp, Misfire, MisfirePolicy};
+pub use name::{Actor, CalendarName, JobName, NameError, NamespaceName, WorkerName};
 pub use run::{
     Attempt, AttemptEnd, AttemptOutcome, CancelRequest, LogLocator, Origin, Reason, Run, RunState,
     Transition,

@@ -122,6 +122,10 @@ name!(
     JobName, "job"
 );
 name!(
+    /// The name of a calendar within its namespace.
+    CalendarName, "calendar"
+);
+name!(
     /// The name a worker goes by in listings.
     WorkerName, "worker"
 );

@@ -33,6 +33,11 @@ pub enum Error {
 }
 
 impl Error {
+    /// The manifest's key that is at fault.
+    pub fn field(&self) -> String {
+        "schedule".to_owned()
+    }
+
     pub(super) fn in_entry(self, number: usize) -> Self {
         Error::Entry {
             number,

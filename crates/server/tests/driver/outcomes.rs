@@ -223,6 +223,7 @@ fn with_impossible_run(store: &mut Memory) {
         next_nominal: None,
         next_due: None,
         fires: 0,
+        paused_through: None,
     };
     let attempt = Attempt {
         number: 1,

@@ -135,6 +135,7 @@ pub fn cursor(world: &mut World) {
             next_nominal: Some(T0.plus(to + 10)),
             next_due: None,
             fires: 3,
+            paused_through: None,
         };
         let change = ScheduleChange {
             expected: expected.map(|ms| T0.plus(ms)),

@@ -79,6 +79,7 @@ pub fn schedule(job: JobId, due_ms: Option<i64>) -> ScheduleRow {
         next_nominal: at,
         next_due: at,
         fires: 0,
+        paused_through: None,
     }
 }
 

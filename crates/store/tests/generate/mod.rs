@@ -216,6 +216,7 @@ impl Generator {
             next_nominal: due,
             next_due: due,
             fires: old.fires + 1,
+            paused_through: None,
         };
         changes.schedules.insert(
             id,

@@ -294,6 +294,7 @@ impl World {
                 next_nominal: None,
                 next_due: None,
                 fires: 0,
+                paused_through: None,
             };
             changes.schedules.insert(
                 row.id,

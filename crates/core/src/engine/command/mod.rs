@@ -42,6 +42,13 @@ impl Engine {
             Command::PauseJob { job, condition } => self.pause_job(now, &actor, &job, condition),
             Command::ResumeJob { job, condition } => self.resume_job(now, &actor, &job, condition),
             Command::DeleteJob { job, condition } => self.delete_job(now, &actor, &job, condition),
+            Command::PutCalendar { spec, .. } => {
+                Err(Refusal::NoSuchCalendar(crate::model::CalendarRef {
+                    namespace: spec.namespace,
+                    name: spec.name,
+                }))
+            }
+            Command::DeleteCalendar { calendar, .. } => Err(Refusal::NoSuchCalendar(calendar)),
             Command::TriggerRuns { triggers } => Ok(self.trigger_runs(now, &actor, triggers)),
             Command::CancelRun { run, scope } => self.cancel_run(now, &actor, run, scope.as_ref()),
             Command::CreateToken { token } => self.create_token(now, &actor, token),
@@ -73,7 +80,10 @@ impl Engine {
                     vec![LoadKey::Run(*run)]
                 }
             }
-            Command::CreateToken { .. } | Command::RevokeToken { .. } => Vec::new(),
+            Command::PutCalendar { .. }
+            | Command::DeleteCalendar { .. }
+            | Command::CreateToken { .. }
+            | Command::RevokeToken { .. } => Vec::new(),
         };
         keys.sort_unstable();
         keys.dedup();

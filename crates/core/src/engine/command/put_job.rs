@@ -61,6 +61,7 @@ impl Engine {
             next_nominal: None,
             next_due: None,
             fires: 0,
+            paused_through: None,
         };
         self.jobs.insert(Job {
             row,
