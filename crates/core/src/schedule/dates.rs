@@ -13,6 +13,11 @@ impl DateSet {
         Ok(Self {})
     }
 
+    /// The days of a calendar that is deleted or cannot be read.
+    pub fn no_day() -> Self {
+        Self {}
+    }
+
     pub fn every_day() -> Self {
         Self {}
     }

@@ -140,7 +140,7 @@ pub struct Bounds {
 }
 
 /// Everything of a definition that says when it is due.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ScheduleSpec<'a> {
     pub entries: &'a [ScheduleEntry],
     pub calendar: Option<&'a CalendarUse>,
