@@ -59,6 +59,11 @@ fn keys(changes: &ChangeSet) -> Result<(), Error> {
         .unfired
         .iter()
         .all(|(key, row)| *key == (row.job, row.first));
+    let calendars = changes
+        .calendars
+        .iter()
+        .all(|(key, row)| *key == (row.calendar(), row.version));
+    let sweeps = changes.sweeps.iter().all(|(key, row)| *key == row.cause);
     let tokens = changes.tokens.iter().all(|(key, row)| *key == row.id);
     let entries = changes.keys.iter().all(|(key, entry)| *key == entry.hash);
     let named = [
@@ -68,6 +73,8 @@ fn keys(changes: &ChangeSet) -> Result<(), Error> {
         ("schedule", schedules),
         ("run", runs),
         ("unfired range", unfired),
+        ("calendar", calendars),
+        ("sweep", sweeps),
         ("token", tokens),
         ("idempotency", entries),
     ];

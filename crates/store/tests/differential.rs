@@ -4,7 +4,7 @@
 
 mod generate;
 
-use drumtower_core::model::{JobId, RunState, WallMs};
+use drumtower_core::model::{JobId, JobRecord, RunState, WallMs};
 use drumtower_store::conformance::{all_runs, sample};
 use drumtower_store::memory::Memory;
 use drumtower_store::sqlite::{self, Options, Reader, Writer};
@@ -135,6 +135,23 @@ fn rows(read: &dyn Read, now: WallMs, generator: &Generator) -> Vec<String> {
         );
     }
     put("jobs", format!("{:?}", list_jobs(read)));
+    put("by id", format!("{:?}", jobs_by_id(read)));
+    let meta = read.meta().expect("it is read");
+    put("time zones", meta.tz_version);
+    put(
+        "sweeps",
+        format!("{:?}", read.sweeps().expect("it is read")),
+    );
+    put(
+        "calendars",
+        format!("{:?}", read.calendars().expect("it is read")),
+    );
+    for calendar in generator.calendars() {
+        let versions = read.calendar_versions(&calendar).expect("it is read");
+        let users = read.calendar_users(&calendar, None, 999);
+        let users = users.expect("it is read");
+        put("calendar", format!("{calendar:?} {versions:?} {users:?}"));
+    }
     for filter in filters(generator) {
         put(
             "runs",
@@ -158,6 +175,18 @@ fn list_jobs(read: &dyn Read) -> Vec<JobId> {
         if after.is_none() {
             return all;
         }
+    }
+}
+
+fn jobs_by_id(read: &dyn Read) -> Vec<JobRecord> {
+    let mut all: Vec<JobRecord> = Vec::new();
+    loop {
+        let after = all.last().map(|job| job.row.id);
+        let page = read.jobs_by_id(after, 4).expect("it is read");
+        if page.is_empty() {
+            return all;
+        }
+        all.extend(page);
     }
 }
 

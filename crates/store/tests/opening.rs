@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use drumtower_core::change::{ChangeSet, RunChange};
-use drumtower_core::model::{Actor, RunState};
+use drumtower_core::change::{ChangeSet, RunChange, ScheduleChange};
+use drumtower_core::model::{Actor, JobRecord, RunState, ScheduleRow, UnfiredReason, WallMs};
 use drumtower_store::conformance::sample;
 use drumtower_store::sqlite::{self, FILE, Options};
-use drumtower_store::{Commit, Error, Read, Store};
+use drumtower_store::{Commit, Error, Read, RunFilter, Store};
 use rusqlite::Connection;
 use tempfile::tempdir;
 
@@ -164,6 +164,110 @@ fn the_same_store_comes_back() {
         writer.commit(&changes).expect("it is answered"),
         Commit::Fenced
     );
+}
+
+/// The store was written by a server of version 1: four jobs, one of them edited and paused and one deleted, a run under
+/// way, five that ended, and due times that an unended run kept from firing.
+#[test]
+fn a_store_of_version_1_is_taken_over() {
+    let directory = tempdir().expect("a directory is made");
+    let file = Connection::open(directory.path().join(FILE)).expect("it opens");
+    file.execute_batch(include_str!("stores/version-1.sql"))
+        .expect("it is filled");
+    drop(file);
+    for _ in 0..2 {
+        let (mut writer, reader) =
+            sqlite::open(directory.path(), Options::default()).expect("it opens");
+        let meta = reader.meta().expect("it is read");
+        assert_eq!((meta.schema_version, meta.oldest_server), (2, 2));
+        assert_eq!(
+            (meta.cluster.as_str(), meta.tz_version.as_str()),
+            ("88bdb6fefd0fdfca", "2026e")
+        );
+        old_jobs(&reader);
+        old_runs(&reader);
+        assert_eq!(reader.calendars().expect("they are read"), []);
+        assert_eq!(reader.sweeps().expect("they are read"), []);
+        assert_eq!(writer.live_sessions().expect("they are read").len(), 1);
+    }
+    old_schedule_moves(directory.path());
+}
+
+fn old_job(reader: &impl Read, namespace: &str, name: &str) -> JobRecord {
+    let (namespace, name) = (sample::namespace(namespace), sample::job_name(name));
+    let job = reader.job_named(&namespace, &name).expect("it is read");
+    job.expect("it is there")
+}
+
+fn old_jobs(reader: &impl Read) {
+    let nightly = old_job(reader, "team-a", "nightly");
+    assert_eq!((nightly.row.version, nightly.row.revision), (2, 3));
+    assert!(nightly.row.paused.is_some() && nightly.schedule.next_due.is_none());
+    assert_eq!(
+        nightly.version.spec.description,
+        "closes the books at night"
+    );
+    assert_eq!(nightly.version.spec.schedule.len(), 2);
+    assert_eq!(nightly.version.spec.weight, 3);
+    let first = reader
+        .job_version(nightly.row.id, 1)
+        .expect("it is read")
+        .expect("it is there");
+    assert_eq!(first.spec.description, "closes the books");
+    let slow = old_job(reader, "default", "slow");
+    assert_eq!((slow.schedule.fires, slow.live_scheduled), (1, 1));
+    let unfired = slow.last_unfired.expect("it is there");
+    assert_eq!((unfired.count, unfired.reason), (4, UnfiredReason::Overlap));
+    let due = reader
+        .jobs_due(WallMs(i64::MAX), None, 9)
+        .expect("they are read");
+    let names: Vec<_> = due.iter().map(|job| job.row.name.as_str()).collect();
+    assert_eq!(names, ["hello", "slow"]);
+    assert!(due.iter().all(|job| job.schedule.paused_through.is_none()));
+    let all = reader.jobs_by_id(None, 9).expect("they are read");
+    assert_eq!(all.len(), 3, "one is deleted");
+}
+
+fn old_runs(reader: &impl Read) {
+    let active = reader.active_runs(None, 9).expect("they are read");
+    assert_eq!(active.len(), 1);
+    assert_eq!(active[0].state, RunState::Running);
+    let hello = old_job(reader, "default", "hello").row.id;
+    let filter = RunFilter {
+        job: Some(hello),
+        ..RunFilter::default()
+    };
+    let page = reader.runs(&filter, None, 9).expect("they are read");
+    assert_eq!(page.runs.len(), 5);
+    assert!(page.runs.iter().all(|run| run.state == RunState::Completed));
+}
+
+fn old_schedule_moves(directory: &Path) {
+    let (mut writer, reader) = sqlite::open(directory, Options::default()).expect("it opens");
+    let session = writer
+        .begin_session(&Actor::new("server-1"), 3_000)
+        .expect("a session begins");
+    let old = old_job(&reader, "team-a", "nightly").schedule;
+    let row = ScheduleRow {
+        paused_through: Some(old.fired_through.plus(9)),
+        ..old.clone()
+    };
+    let expected = Some(old.fired_through);
+    let changes = ChangeSet {
+        session,
+        seq: 1,
+        schedules: [(
+            row.job,
+            ScheduleChange {
+                expected,
+                row: row.clone(),
+            },
+        )]
+        .into(),
+        ..ChangeSet::default()
+    };
+    assert_eq!(writer.commit(&changes).expect("it commits"), Commit::Done);
+    assert_eq!(old_job(&reader, "team-a", "nightly").schedule, row);
 }
 
 #[test]

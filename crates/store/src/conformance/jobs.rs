@@ -135,7 +135,7 @@ pub fn cursor(world: &mut World) {
             next_nominal: Some(T0.plus(to + 10)),
             next_due: None,
             fires: 3,
-            paused_through: None,
+            paused_through: (to > 10).then(|| T0.plus(to - 5)),
         };
         let change = ScheduleChange {
             expected: expected.map(|ms| T0.plus(ms)),
@@ -148,14 +148,21 @@ pub fn cursor(world: &mut World) {
     };
     world.refuse(moved(Some(1), 10));
     world.refuse(moved(None, 10));
+    let stands = |world: &World, to| {
+        let record = world
+            .read()
+            .job(row.id)
+            .expect("it is read")
+            .expect("it is there");
+        assert_eq!(record.schedule, moved(None, to).schedules[&row.id].row);
+    };
     world.commit(moved(Some(0), 10));
     world.refuse(moved(Some(0), 20));
-    let record = world
-        .read()
-        .job(row.id)
-        .expect("it is read")
-        .expect("it is there");
-    assert_eq!(record.schedule, moved(None, 10).schedules[&row.id].row);
+    stands(world, 10);
+    world.commit(moved(Some(10), 20));
+    stands(world, 20);
+    world.commit(moved(Some(20), 5));
+    stands(world, 5);
     let mut other = moved(Some(0), 10);
     let change = other.schedules.remove(&row.id).expect("it is there");
     let stranger = ScheduleRow {

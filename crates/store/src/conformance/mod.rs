@@ -4,6 +4,7 @@
 //! A verb or a promise begins with an exercise here. Stores whose rows outlive the process pass the suite twice: once
 //! as they are, and once opened anew after every commit.
 
+mod calendars;
 mod fencing;
 mod history;
 mod jobs;
@@ -74,6 +75,24 @@ pub const EXERCISES: &[Exercise] = &[
         jobs::live_scheduled,
     ),
     ("unfired ranges are kept and extended", jobs::unfired),
+    (
+        "jobs come in order of id, without deleted ones",
+        calendars::by_id,
+    ),
+    (
+        "a calendar has versions that follow each other",
+        calendars::versioned,
+    ),
+    ("old versions of a calendar go", calendars::bounded),
+    (
+        "a calendar's users follow the definitions",
+        calendars::users,
+    ),
+    ("sweeps are inserted and replaced", calendars::sweeps),
+    (
+        "the version of the time-zone data changes",
+        calendars::tz_version,
+    ),
     ("a run is inserted, changed and finished", runs::life),
     ("every field of a run comes back", runs::every_field),
     ("a run is inserted once", runs::insert_twice),

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use drumtower_core::change::{ChangeSet, JobChange, RunChange, ScheduleChange};
 use drumtower_core::model::{
-    Actor, Attempt, AttemptEnd, AttemptOutcome, Fence, JobId, JobName, JobRow, JobSpec, JobVersion,
-    NamespaceName, Origin, ProcessId, Reason, Retention, Run, RunId, RunState, ScheduleRow,
-    SegmentId, Transition, WallMs, WorkerName,
+    Actor, Attempt, AttemptEnd, AttemptOutcome, CalendarName, CalendarRef, CalendarVersion, Fence,
+    JobId, JobName, JobRow, JobSpec, JobVersion, NamespaceName, Origin, ProcessId, Reason,
+    Retention, Run, RunId, RunState, ScheduleRow, SegmentId, Transition, WallMs, WorkerName,
 };
 
 /// 2026-07-01T00:00:00Z.
@@ -81,6 +81,35 @@ pub fn schedule(job: JobId, due_ms: Option<i64>) -> ScheduleRow {
         fires: 0,
         paused_through: None,
     }
+}
+
+pub fn calendar(namespace_name: &str, name: &str) -> CalendarRef {
+    CalendarRef {
+        namespace: namespace(namespace_name),
+        name: CalendarName::new(name).expect("a sample name is valid"),
+    }
+}
+
+/// A version of a calendar, with days that differ from version to version.
+pub fn calendar_version(namespace: &str, name: &str, version: u32) -> CalendarVersion {
+    let json = serde_json::json!({
+        "kind": "Calendar", "name": name, "namespace": namespace, "weekly": ["mon", "fri"],
+        "include": ["2026-10-10"], "exclude": [format!("{:02}-25", version % 12 + 1)],
+    });
+    CalendarVersion {
+        version,
+        spec: serde_json::from_value(json).expect("a sample calendar is valid"),
+        created: T0.plus(i64::from(version)),
+        actor: Actor::new("admin"),
+        deleted: false,
+    }
+}
+
+/// The definition with calendars; both lists may be empty.
+pub fn uses(mut version: JobVersion, only: &[&str], minus: &[&str]) -> JobVersion {
+    let json = serde_json::json!({"only": only, "minus": minus});
+    version.spec.calendar = serde_json::from_value(json).expect("a sample use is valid");
+    version
 }
 
 /// A set that makes jobs, each with its definition and its schedule.

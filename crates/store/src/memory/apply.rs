@@ -1,7 +1,9 @@
 //! A commit on the model: every expectation is checked first, then everything is applied.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use drumtower_core::change::{ChangeSet, JobChange, RunChange};
-use drumtower_core::model::{IdempotencyEntry, JobRow, Run, WallMs};
+use drumtower_core::model::{CalendarRef, IdempotencyEntry, JobRow, Limits, Run, WallMs};
 
 use super::state::State;
 use crate::tally::Sample;
@@ -21,6 +23,7 @@ impl State {
         }
         self.expect_system(changes)?;
         self.expect_jobs(changes)?;
+        self.expect_calendars(changes)?;
         self.expect_runs(changes)?;
         self.apply(changes, clock);
         Ok(Commit::Done)
@@ -64,15 +67,13 @@ impl State {
                 ));
             }
         }
-        let mut names = self.names.clone();
-        if !changes.jobs.is_empty() {
-            names.retain(|_, id| !changes.jobs.contains_key(id));
-        }
+        let mut taken = BTreeSet::new();
         for row in changes.jobs.values().map(row_of).filter(|row| !row.deleted) {
-            if names
-                .insert((row.namespace.clone(), row.name.clone()), row.id)
-                .is_some()
-            {
+            let name = (row.namespace.clone(), row.name.clone());
+            // Whoever is in the set may give its name up in it.
+            let holder = self.names.get(&name);
+            let held = holder.is_some_and(|id| !changes.jobs.contains_key(id));
+            if held || !taken.insert(name) {
                 return refuse(format!(
                     "{}: the name {}/{} is taken",
                     row.id, row.namespace, row.name
@@ -92,6 +93,23 @@ impl State {
                     "the schedule of {job} does not stand where it should"
                 ));
             }
+        }
+        Ok(())
+    }
+
+    fn expect_calendars(&self, changes: &ChangeSet) -> Result<(), Error> {
+        let mut newest = BTreeMap::new();
+        for (calendar, version) in changes.calendars.keys() {
+            let before = newest
+                .entry(calendar)
+                .or_insert_with(|| self.newest_calendar(calendar));
+            if before.checked_add(1) != Some(*version) {
+                return refuse(format!(
+                    "version {version} of the calendar {}/{} does not follow version {before}",
+                    calendar.namespace, calendar.name
+                ));
+            }
+            *before = *version;
         }
         Ok(())
     }
@@ -143,6 +161,11 @@ impl State {
             self.apply_run(change);
         }
         self.unfired.extend(changes.unfired.clone());
+        self.apply_calendars(changes);
+        self.sweeps.extend(changes.sweeps.clone());
+        if let Some(version) = &changes.tz_version {
+            self.meta.tz_version.clone_from(version);
+        }
         self.counters.extend(changes.counters.clone());
         for entry in changes.keys.values() {
             self.keys_made += 1;
@@ -152,6 +175,17 @@ impl State {
         self.tokens.extend(changes.tokens.clone());
         if let Some(prune) = &changes.prune {
             self.prune(prune, changes.seq);
+        }
+    }
+
+    fn apply_calendars(&mut self, changes: &ChangeSet) {
+        self.calendars.extend(changes.calendars.clone());
+        for (calendar, _) in changes.calendars.keys() {
+            let newest = self.newest_calendar(calendar) as usize;
+            let gone = |(other, version): &(CalendarRef, u32)| {
+                other == calendar && *version as usize + Limits::CALENDAR_VERSIONS <= newest
+            };
+            self.calendars.retain(|key, _| !gone(key));
         }
     }
 

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Unbounded};
 
 use drumtower_core::model::{
-    IdempotencyEntry, IdempotencyHash, JobId, JobName, JobRecord, JobRow, JobVersion, Meta,
-    NamespaceName, Run, RunId, SegmentRow, TokenRow, Unfired, WallMs,
+    CalendarRef, CalendarVersion, IdempotencyEntry, IdempotencyHash, JobId, JobName, JobRecord,
+    JobRow, JobVersion, Meta, NamespaceName, Run, RunId, SegmentRow, SweepRow, TokenRow, Unfired,
+    WallMs,
 };
 
 use super::state::State;
@@ -15,6 +16,13 @@ use crate::{
 };
 
 impl State {
+    /// Jobs that are not deleted, in order of id.
+    fn above(&self, after: Option<JobId>) -> impl Iterator<Item = &JobRow> {
+        let from = after.map_or(Unbounded, Excluded);
+        let rows = self.jobs.range((from, Unbounded)).map(|(_, row)| row);
+        rows.filter(|row| !row.deleted)
+    }
+
     fn record(&self, row: &JobRow) -> Result<JobRecord, Error> {
         let missing = |what: &str| Error::Invariant(format!("{} has no {what} row", row.id));
         let version = self
@@ -36,6 +44,14 @@ impl State {
             last_unfired: ranges.last().map(|(_, range)| range.clone()),
         })
     }
+}
+
+fn uses(version: &JobVersion, calendar: &CalendarRef) -> bool {
+    let uses = version.spec.calendar.as_ref();
+    version.spec.namespace == calendar.namespace
+        && uses.is_some_and(|uses| {
+            uses.only.contains(&calendar.name) || uses.minus.contains(&calendar.name)
+        })
 }
 
 impl Read for Reader {
@@ -145,6 +161,43 @@ impl Read for Reader {
             .take(limit)
             .cloned()
             .collect())
+    }
+
+    fn calendars(&self) -> Result<Vec<CalendarVersion>, Error> {
+        Ok(lock(&self.state).calendars.values().cloned().collect())
+    }
+
+    fn calendar_versions(&self, calendar: &CalendarRef) -> Result<Vec<CalendarVersion>, Error> {
+        let state = lock(&self.state);
+        let kept = state
+            .calendars
+            .range((calendar.clone(), 0)..=(calendar.clone(), u32::MAX));
+        Ok(kept.map(|(_, version)| version.clone()).collect())
+    }
+
+    fn calendar_users(
+        &self,
+        calendar: &CalendarRef,
+        after: Option<JobId>,
+        limit: usize,
+    ) -> Result<Vec<JobRecord>, Error> {
+        let state = lock(&self.state);
+        let uses = |row: &&JobRow| {
+            let version = state.versions.get(&(row.id, row.version));
+            version.is_some_and(|version| uses(version, calendar))
+        };
+        let rows = state.above(after).filter(uses).take(limit);
+        rows.map(|row| state.record(row)).collect()
+    }
+
+    fn jobs_by_id(&self, after: Option<JobId>, limit: usize) -> Result<Vec<JobRecord>, Error> {
+        let state = lock(&self.state);
+        let rows = state.above(after).take(limit);
+        rows.map(|row| state.record(row)).collect()
+    }
+
+    fn sweeps(&self) -> Result<Vec<SweepRow>, Error> {
+        Ok(lock(&self.state).sweeps.values().cloned().collect())
     }
 
     fn run(&self, id: RunId) -> Result<Option<Run>, Error> {

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use drumtower_core::model::{
-    Counters, IdempotencyEntry, IdempotencyHash, JobId, JobName, JobRow, JobVersion, Meta,
-    NamespaceName, Origin, Retention, Run, RunId, ScheduleRow, SegmentId, SegmentRow, SessionId,
-    SessionRow, TokenId, TokenRow, Unfired, WallMs,
+    CalendarRef, CalendarVersion, Counters, IdempotencyEntry, IdempotencyHash, JobId, JobName,
+    JobRow, JobVersion, Meta, NamespaceName, Origin, Retention, Run, RunId, ScheduleRow, SegmentId,
+    SegmentRow, SessionId, SessionRow, SweepCause, SweepRow, TokenId, TokenRow, Unfired, WallMs,
 };
 
 use crate::PrunedRow;
@@ -28,6 +28,8 @@ pub(super) struct State {
     pub finish_order: BTreeMap<(Retention, u64), RunId>,
     pub finishes: u64,
     pub unfired: BTreeMap<(JobId, WallMs), Unfired>,
+    pub calendars: BTreeMap<(CalendarRef, u32), CalendarVersion>,
+    pub sweeps: BTreeMap<SweepCause, SweepRow>,
     pub counters: BTreeMap<(SegmentId, NamespaceName), Counters>,
     /// In the order they came.
     pub keys: BTreeMap<u64, IdempotencyEntry>,
@@ -69,6 +71,8 @@ impl State {
             finish_order: BTreeMap::new(),
             finishes: 0,
             unfired: BTreeMap::new(),
+            calendars: BTreeMap::new(),
+            sweeps: BTreeMap::new(),
             counters: BTreeMap::new(),
             keys: BTreeMap::new(),
             key_order: BTreeSet::new(),
@@ -77,6 +81,14 @@ impl State {
             rollups: BTreeMap::new(),
             pruned: BTreeMap::new(),
         }
+    }
+
+    /// The number of the newest version; 0 when there never was one.
+    pub fn newest_calendar(&self, calendar: &CalendarRef) -> u32 {
+        let kept = self
+            .calendars
+            .range((calendar.clone(), 0)..=(calendar.clone(), u32::MAX));
+        kept.last().map_or(0, |((_, version), _)| *version)
     }
 
     pub fn live_scheduled(&self, job: JobId) -> u32 {

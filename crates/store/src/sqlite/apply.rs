@@ -5,7 +5,7 @@ use drumtower_core::model::{JobRow, WallMs};
 use rusqlite::{CachedStatement, Connection, Params, params};
 
 use super::derived::{Batch, Derived};
-use super::{codec, keys, prune, run_rows};
+use super::{calendar_rows, codec, keys, prune, run_rows};
 use crate::Error;
 
 /// Moves the session row on. False when it is not at `seq - 1`, is revoked, or is not there.
@@ -32,6 +32,10 @@ pub fn everything(
     jobs(conn, changes)?;
     versions(conn, changes)?;
     schedules(conn, changes)?;
+    calendar_rows::uses(conn, changes)?;
+    calendar_rows::versions(conn, changes)?;
+    calendar_rows::sweeps(conn, changes)?;
+    tz_version(conn, changes)?;
     let mut batch = Batch::default();
     run_rows::apply(conn, changes, derived, &mut batch)?;
     unfired(conn, changes)?;
@@ -141,28 +145,38 @@ fn versions(conn: &Connection, changes: &ChangeSet) -> Result<(), Error> {
 }
 
 fn schedules(conn: &Connection, changes: &ChangeSet) -> Result<(), Error> {
-    let mut insert = conn.prepare_cached("INSERT INTO schedule VALUES(?1, ?2, ?3, ?4, ?5)")?;
+    let mut insert = conn.prepare_cached("INSERT INTO schedule VALUES(?1, ?2, ?3, ?4, ?5, ?6)")?;
     let mut update = conn.prepare_cached(
-        "UPDATE schedule SET fired_through = ?2, next_nominal = ?3, next_due = ?4, fires = ?5
-         WHERE job = ?1 AND fired_through = ?6",
+        "UPDATE schedule SET fired_through = ?2, next_nominal = ?3, next_due = ?4, fires = ?5, paused_through = ?6
+         WHERE job = ?1 AND fired_through = ?7",
     )?;
     for ScheduleChange { expected, row } in changes.schedules.values() {
         let (job, fires) = (row.job.0 as i64, row.fires as i64);
         let (nominal, due) = (row.next_nominal.map(|at| at.0), row.next_due.map(|at| at.0));
+        let paused = row.paused_through.map(|at| at.0);
         let what = || format!("the schedule of {} does not stand where it should", row.job);
         match expected {
             None => exactly_one(
                 &mut insert,
-                params![job, row.fired_through.0, nominal, due, fires],
+                params![job, row.fired_through.0, nominal, due, fires, paused],
                 what,
             )?,
             Some(expected) => {
-                let values = params![job, row.fired_through.0, nominal, due, fires, expected.0];
+                let through = row.fired_through.0;
+                let values = params![job, through, nominal, due, fires, paused, expected.0];
                 exactly_one(&mut update, values, what)?;
             }
         }
     }
     Ok(())
+}
+
+fn tz_version(conn: &Connection, changes: &ChangeSet) -> Result<(), Error> {
+    let Some(version) = &changes.tz_version else {
+        return Ok(());
+    };
+    let mut update = conn.prepare_cached("UPDATE meta SET tz_version = ?1")?;
+    exactly_one(&mut update, [version], || "the meta row".to_owned())
 }
 
 fn unfired(conn: &Connection, changes: &ChangeSet) -> Result<(), Error> {

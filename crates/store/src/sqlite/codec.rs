@@ -2,7 +2,9 @@
 //!
 //! Definitions are JSON inside: a manifest leaves out what is not given, which only a self-describing form can read back.
 
-use drumtower_core::model::{Actor, JobId, JobSpec, JobVersion, JsonText, WallMs};
+use drumtower_core::model::{
+    Actor, CalendarRef, CalendarSpec, CalendarVersion, JobId, JobSpec, JobVersion, JsonText, WallMs,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
@@ -73,6 +75,46 @@ pub fn open_version(job: JobId, version: u32, blob: &[u8]) -> Result<JobVersion,
         spec,
         created: packed.created,
         actor: packed.actor,
+    })
+}
+
+#[derive(Serialize, Deserialize)]
+struct Calendar<'a> {
+    spec: &'a str,
+    created: WallMs,
+    actor: Actor,
+    deleted: bool,
+}
+
+pub fn seal_calendar(version: &CalendarVersion) -> Result<Vec<u8>, Error> {
+    let spec = serde_json::to_string(&version.spec)
+        .map_err(|error| Error::Invariant(format!("a calendar is no JSON: {error}")))?;
+    seal(&Calendar {
+        spec: &spec,
+        created: version.created,
+        actor: version.actor.clone(),
+        deleted: version.deleted,
+    })
+}
+
+pub fn open_calendar(
+    calendar: &CalendarRef,
+    version: u32,
+    blob: &[u8],
+) -> Result<CalendarVersion, Error> {
+    let packed: Calendar<'_> = open(blob)?;
+    let spec: CalendarSpec = serde_json::from_str(packed.spec).map_err(|error| {
+        let (namespace, name) = (&calendar.namespace, &calendar.name);
+        Error::Corrupt(format!(
+            "version {version} of the calendar {namespace}/{name} cannot be read: {error}"
+        ))
+    })?;
+    Ok(CalendarVersion {
+        version,
+        spec,
+        created: packed.created,
+        actor: packed.actor,
+        deleted: packed.deleted,
     })
 }
 

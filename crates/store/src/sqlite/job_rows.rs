@@ -123,6 +123,29 @@ pub fn due(
     Ok(records)
 }
 
+/// The jobs with these ids.
+pub fn each(conn: &Connection, ids: &[JobId]) -> Result<Vec<JobRecord>, Error> {
+    let known =
+        |id: &JobId| by_id(conn, *id)?.ok_or_else(|| Error::Invariant(format!("{id} has no row")));
+    ids.iter().map(known).collect()
+}
+
+/// Jobs that are not deleted, by id above `after`.
+pub fn above(conn: &Connection, after: i64, limit: i64) -> Result<Vec<JobRecord>, Error> {
+    let mut select = conn.prepare_cached(
+        "SELECT body FROM job WHERE id > ?1 AND deleted = 0 ORDER BY id LIMIT ?2",
+    )?;
+    let mut rows = select.query([after, limit])?;
+    let mut records = Vec::new();
+    while let Some(row) = rows.next()? {
+        records.push(record(
+            conn,
+            codec::open(row.get_ref(0)?.as_blob().map_err(rusqlite::Error::from)?)?,
+        )?);
+    }
+    Ok(records)
+}
+
 /// Ranges of unfired times of a job that touch `[from, to]`.
 pub fn unfired(
     conn: &Connection,
@@ -157,7 +180,7 @@ fn record(conn: &Connection, row: JobRow) -> Result<JobRecord, Error> {
     let key = row.id.0 as i64;
     let version = version(conn, row.id, row.version)?.ok_or_else(|| missing("version"))?;
     let mut select = conn.prepare_cached(
-        "SELECT fired_through, next_nominal, next_due, fires FROM schedule WHERE job = ?1",
+        "SELECT fired_through, next_nominal, next_due, fires, paused_through FROM schedule WHERE job = ?1",
     )?;
     let schedule = select.query_row([key], |columns| {
         Ok(ScheduleRow {
@@ -166,6 +189,7 @@ fn record(conn: &Connection, row: JobRow) -> Result<JobRecord, Error> {
             next_nominal: columns.get::<_, Option<i64>>(1)?.map(WallMs),
             next_due: columns.get::<_, Option<i64>>(2)?.map(WallMs),
             fires: columns.get::<_, i64>(3)? as u64,
+            paused_through: columns.get::<_, Option<i64>>(4)?.map(WallMs),
         })
     });
     let schedule = schedule.optional()?.ok_or_else(|| missing("schedule"))?;

@@ -10,6 +10,7 @@
 
 mod apply;
 mod buckets;
+mod calendar_rows;
 mod chunk;
 mod codec;
 mod derived;

@@ -3,8 +3,9 @@
 use std::sync::{Arc, PoisonError, RwLock};
 
 use drumtower_core::model::{
-    IdempotencyEntry, IdempotencyHash, JobId, JobName, JobRecord, JobVersion, Meta, NamespaceName,
-    Run, RunId, SegmentId, SegmentRow, SessionId, TokenRow, Unfired, WallMs,
+    CalendarRef, CalendarVersion, IdempotencyEntry, IdempotencyHash, JobId, JobName, JobRecord,
+    JobVersion, Meta, NamespaceName, Run, RunId, SegmentId, SegmentRow, SessionId, SweepRow,
+    TokenRow, Unfired, WallMs,
 };
 use rusqlite::{Connection, Row, params};
 
@@ -12,7 +13,7 @@ use super::derived::Derived;
 use super::list_runs::{self, View};
 use super::pool::Pool;
 use super::run_rows::Payloads;
-use super::{chunk, codec, history, job_rows, migrate, packed, rollups};
+use super::{calendar_rows, chunk, codec, history, job_rows, migrate, packed, rollups};
 use crate::tally::merge_all;
 use crate::{
     CounterRow, Error, JobFilter, JobPage, ParkedKey, PrunedRow, Read, Rollup, RunFilter, RunPage,
@@ -93,8 +94,8 @@ fn run_row(conn: &Connection, row: &Row<'_>) -> Result<Run, Error> {
 }
 
 /// The smallest key above `after`; every id is at least zero.
-fn above(after: Option<RunId>) -> i64 {
-    after.map_or(-1, |id| i64::try_from(id.0).unwrap_or(i64::MAX))
+fn above(after: Option<u64>) -> i64 {
+    after.map_or(-1, |id| i64::try_from(id).unwrap_or(i64::MAX))
 }
 
 fn rows_of(limit: usize) -> i64 {
@@ -187,6 +188,36 @@ impl Read for Reader {
         self.read(|conn| job_rows::unfired(conn, job, from, to, limit))
     }
 
+    fn calendars(&self) -> Result<Vec<CalendarVersion>, Error> {
+        self.read(calendar_rows::all_calendars)
+    }
+
+    fn calendar_versions(&self, calendar: &CalendarRef) -> Result<Vec<CalendarVersion>, Error> {
+        self.read(|conn| calendar_rows::versions_of(conn, calendar))
+    }
+
+    fn calendar_users(
+        &self,
+        calendar: &CalendarRef,
+        after: Option<JobId>,
+        limit: usize,
+    ) -> Result<Vec<JobRecord>, Error> {
+        let after = above(after.map(|id| id.0));
+        self.read(|conn| {
+            let users = calendar_rows::users(conn, calendar, after, rows_of(limit))?;
+            job_rows::each(conn, &users)
+        })
+    }
+
+    fn jobs_by_id(&self, after: Option<JobId>, limit: usize) -> Result<Vec<JobRecord>, Error> {
+        let after = above(after.map(|id| id.0));
+        self.read(|conn| job_rows::above(conn, after, rows_of(limit)))
+    }
+
+    fn sweeps(&self) -> Result<Vec<SweepRow>, Error> {
+        self.read(calendar_rows::all_sweeps)
+    }
+
     fn run(&self, id: RunId) -> Result<Option<Run>, Error> {
         if let Some(run) = self.read(|conn| list_runs::active(conn, id))? {
             return Ok(Some(run));
@@ -234,9 +265,12 @@ impl Read for Reader {
         let sql =
             "SELECT id, job, body FROM run WHERE id > ?1 AND parked IS NULL ORDER BY id LIMIT ?2";
         self.read(|conn| {
-            all(conn, sql, [above(after), rows_of(limit)], |row| {
-                run_row(conn, row)
-            })
+            all(
+                conn,
+                sql,
+                [above(after.map(|id| id.0)), rows_of(limit)],
+                |row| run_row(conn, row),
+            )
         })
     }
 
@@ -252,7 +286,7 @@ impl Read for Reader {
             all(
                 conn,
                 sql,
-                params![key, above(after), rows_of(limit)],
+                params![key, above(after.map(|id| id.0)), rows_of(limit)],
                 |row| run_row(conn, row),
             )
         })

@@ -7,13 +7,14 @@
 pub const APPLICATION_ID: i32 = 0x4452_554d;
 
 /// The statements of each schema version, from 1.
-pub const MIGRATIONS: &[&[&str]] = &[VERSION_1];
+pub const MIGRATIONS: &[&[&str]] = &[VERSION_1, VERSION_2];
 
 /// The schema version that this program writes.
 pub const KNOWN: u32 = MIGRATIONS.len() as u32;
 
-/// The oldest schema version whose servers may write to a store of version [`KNOWN`].
-pub const OLDEST_SERVER: u32 = 1;
+/// The oldest schema version whose servers may write to a store of version [`KNOWN`]. A server of version 1 knows nothing
+/// of calendars: it would fire on days that they exclude.
+pub const OLDEST_SERVER: u32 = 2;
 
 const VERSION_1: &[&str] = &[
     "CREATE TABLE meta(
@@ -148,4 +149,22 @@ const VERSION_1: &[&str] = &[
        completed INTEGER NOT NULL,
        failed INTEGER NOT NULL,
        cancelled INTEGER NOT NULL) WITHOUT ROWID",
+];
+
+const VERSION_2: &[&str] = &[
+    "ALTER TABLE schedule ADD COLUMN paused_through INTEGER",
+    "CREATE TABLE calendar(
+       namespace TEXT NOT NULL,
+       name TEXT NOT NULL,
+       version INTEGER NOT NULL,
+       body BLOB NOT NULL,
+       PRIMARY KEY(namespace, name, version))",
+    // Derived from the current definitions of the jobs that are not deleted.
+    "CREATE TABLE calendar_user(
+       namespace TEXT NOT NULL,
+       calendar TEXT NOT NULL,
+       job INTEGER NOT NULL,
+       PRIMARY KEY(namespace, calendar, job)) WITHOUT ROWID",
+    "CREATE INDEX calendar_user_by_job ON calendar_user(job)",
+    "CREATE TABLE sweep(cause TEXT PRIMARY KEY, body BLOB NOT NULL) WITHOUT ROWID",
 ];

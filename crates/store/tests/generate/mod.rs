@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use drumtower_core::change::{ChangeSet, JobChange, Prune, RunChange, ScheduleChange};
 use drumtower_core::model::{
-    Actor, Counters, Epoch, IdempotencyEntry, IdempotencyHash, JobId, JobRow, JsonText, Origin,
-    Pause, Retention, Role, Run, RunId, RunState, ScheduleRow, SegmentId, SegmentRow, SessionId,
-    TokenId, TokenRow, Unfired, UnfiredReason, WallMs,
+    Actor, CalendarRef, CalendarVersion, Counters, Epoch, IdempotencyEntry, IdempotencyHash, JobId,
+    JobRow, JobVersion, JsonText, Origin, Pause, Retention, Role, Run, RunId, RunState,
+    ScheduleRow, SegmentId, SegmentRow, SessionId, SweepCause, SweepRow, TokenId, TokenRow,
+    Unfired, UnfiredReason, WallMs,
 };
 use drumtower_store::conformance::sample::{self, T0};
 
@@ -54,7 +55,12 @@ pub struct Generator {
     keys: Vec<(IdempotencyHash, WallMs)>,
     epochs: BTreeMap<SegmentId, (Epoch, u64)>,
     ranges: Vec<Unfired>,
+    /// The newest version of each.
+    calendars: BTreeMap<CalendarRef, u32>,
 }
+
+/// Calendars that jobs use, whether they were made or not; the last is never made.
+const CALENDARS: [&str; 4] = ["workdays", "holidays", "work.days", "none"];
 
 impl Generator {
     pub fn new(random: Random) -> Self {
@@ -72,6 +78,7 @@ impl Generator {
             keys: Vec::new(),
             epochs: BTreeMap::new(),
             ranges: Vec::new(),
+            calendars: BTreeMap::new(),
         }
     }
 
@@ -81,6 +88,11 @@ impl Generator {
 
     pub fn jobs(&self) -> impl Iterator<Item = JobId> {
         self.jobs.keys().copied()
+    }
+
+    pub fn calendars(&self) -> impl Iterator<Item = CalendarRef> {
+        let named = |namespace| CALENDARS.map(|name| sample::calendar(namespace, name));
+        ["default", "team-b"].into_iter().flat_map(named)
     }
 
     pub fn runs(&self) -> impl Iterator<Item = RunId> {
@@ -116,6 +128,7 @@ impl Generator {
             ..ChangeSet::default()
         };
         self.add_jobs(&mut changes);
+        self.add_calendars(&mut changes);
         self.add_runs(&mut changes);
         self.add_system(&mut changes);
         if self.random.one_in(8) {
@@ -163,6 +176,7 @@ impl Generator {
                 .map(|row| (row.id, (row.epoch, row.id_mark))),
         );
         self.ranges.extend(changes.unfired.values().cloned());
+        self.calendars.extend(changes.calendars.keys().cloned());
     }
 
     fn number(&mut self) -> u64 {
@@ -180,7 +194,9 @@ impl Generator {
             );
             let made = sample::new_jobs([row]);
             changes.jobs.extend(made.jobs);
-            changes.versions.extend(made.versions);
+            for (key, version) in made.versions {
+                changes.versions.insert(key, self.definition(version));
+            }
             changes.schedules.extend(made.schedules);
         }
         let ids: Vec<JobId> = self.jobs.keys().copied().collect();
@@ -199,9 +215,9 @@ impl Generator {
             1 => row.deleted = true,
             _ => {
                 row.version += 1;
-                changes
-                    .versions
-                    .insert((id, row.version), sample::version(&row));
+                let version = self.definition(sample::version(&row));
+                changes.versions.insert((id, row.version), version);
+                row.deleted |= self.random.one_in(12);
             }
         }
         changes.jobs.insert(id, JobChange::Update(row));
@@ -216,7 +232,7 @@ impl Generator {
             next_nominal: due,
             next_due: due,
             fires: old.fires + 1,
-            paused_through: None,
+            paused_through: self.random.one_in(3).then(|| through.plus(500)),
         };
         changes.schedules.insert(
             id,
@@ -226,6 +242,60 @@ impl Generator {
             },
         );
         self.add_unfired(changes, id);
+    }
+
+    /// A definition with calendars or without.
+    fn definition(&mut self, version: JobVersion) -> JobVersion {
+        let mut some = || {
+            let count = self.random.below(3) as usize;
+            let names = (0..count).filter_map(|_| self.random.pick(&CALENDARS));
+            names.collect::<Vec<_>>()
+        };
+        let (only, minus) = (some(), some());
+        if self.random.one_in(3) {
+            return version;
+        }
+        sample::uses(version, &only, &minus)
+    }
+
+    fn add_calendars(&mut self, changes: &mut ChangeSet) {
+        if self.random.one_in(4) {
+            let names = &CALENDARS[..3];
+            let name = self.random.pick(names).unwrap_or(names[0]);
+            let namespace = ["default", "team-b"][self.random.below(2) as usize];
+            let calendar = sample::calendar(namespace, name);
+            let newest = self.calendars.get(&calendar).copied().unwrap_or(0);
+            // Now and then so many that old ones go.
+            let count = if self.random.one_in(9) { 70 } else { 1 };
+            for number in newest + 1..=newest + count {
+                let version = CalendarVersion {
+                    deleted: self.random.one_in(5),
+                    ..sample::calendar_version(namespace, name, number)
+                };
+                changes
+                    .calendars
+                    .insert((calendar.clone(), number), version);
+            }
+        }
+        if self.random.one_in(5) {
+            let calendars: Vec<_> = self.calendars.keys().cloned().collect();
+            let cause = self.random.pick(&calendars);
+            let cause = cause.map_or(SweepCause::TimeZones, SweepCause::Calendar);
+            let looked = self.random.below(900);
+            let row = SweepRow {
+                cause: cause.clone(),
+                version: looked.to_string(),
+                after: self.jobs.keys().next().copied(),
+                looked,
+                changed: looked / 3,
+                started: self.now(),
+                finished: self.random.one_in(2).then(|| self.now()),
+            };
+            changes.sweeps.insert(cause, row);
+        }
+        if self.random.one_in(20) {
+            changes.tz_version = Some(format!("2026{}", self.random.below(26)));
+        }
     }
 
     fn add_unfired(&mut self, changes: &mut ChangeSet, job: JobId) {
@@ -246,7 +316,7 @@ impl Generator {
             last,
             version: 1,
             count: 2,
-            reason: UnfiredReason::Overlap,
+            reason: [UnfiredReason::Overlap, UnfiredReason::Edited][self.random.below(2) as usize],
             server,
         };
         changes.unfired.insert((job, first), range);
@@ -392,7 +462,7 @@ impl Generator {
         let stranger = sample::run(self.now_ms, 4_095, sample::job_id(1));
         let jobs: Vec<JobRow> = self.jobs.values().cloned().collect();
         let taken = self.random.pick(&jobs);
-        match (self.random.below(9), run, taken) {
+        match (self.random.below(10), run, taken) {
             (0, ..) => changes.seq += self.random.below(3) + 1,
             (1, ..) => changes.seq -= 1,
             (2, Some(run), _) => drop(changes.runs.insert(run.id, RunChange::Insert(run))),
@@ -424,6 +494,14 @@ impl Generator {
                     .insert(row.job, ScheduleChange { expected, row });
             }
             (7, ..) => changes.revoke.push(SessionId(777)),
+            (8, ..) => {
+                let newest = self.calendars.get(&sample::calendar("default", "workdays"));
+                let number = newest.map_or(2, |number| number - 1);
+                let version = sample::calendar_version("default", "workdays", number);
+                changes
+                    .calendars
+                    .insert((version.calendar(), number), version);
+            }
             _ => changes.session = SessionId(changes.session.0 + 5),
         }
     }
