@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::change::{ChangeSet, JobChange, Prune, RunChange, ScheduleChange};
 use crate::model::{
-    IdempotencyEntry, JobId, JobVersion, JsonText, Limits, NamespaceName, Now, Run, RunId,
-    SegmentId, TokenId, Unfired, WallMs,
+    CalendarVersion, IdempotencyEntry, JobId, JobVersion, JsonText, Limits, NamespaceName, Now,
+    Run, RunId, SegmentId, SweepCause, TokenId, Unfired, WallMs,
 };
 
 use super::{Effect, Engine};
@@ -45,6 +45,9 @@ pub(super) struct Building {
     counters: BTreeSet<(SegmentId, NamespaceName)>,
     keys: Vec<IdempotencyEntry>,
     tokens: BTreeSet<TokenId>,
+    calendars: Vec<CalendarVersion>,
+    sweeps: BTreeSet<SweepCause>,
+    tz_version: Option<String>,
     /// A commit is wanted for its own sake: to renew leases.
     renewal: bool,
     finished: usize,
@@ -70,6 +73,11 @@ impl Building {
         self.rows() >= Limits::COMMIT_CHANGES / 2 || self.bytes >= Limits::COMMIT_BYTES / 2
     }
 
+    /// Whether jobs that are due should wait for the next batch, so that there is room to assign what they made.
+    pub(super) fn is_nearly_full(&self) -> bool {
+        self.rows() >= Limits::COMMIT_CHANGES * 3 / 8 || self.is_full()
+    }
+
     fn rows(&self) -> usize {
         self.jobs.len()
             + self.schedules.len()
@@ -77,6 +85,9 @@ impl Building {
             + self.unfired.len()
             + self.keys.len()
             + self.tokens.len()
+            + self.calendars.len()
+            + self.sweeps.len()
+            + usize::from(self.tz_version.is_some())
     }
 
     pub(super) fn want_renewal(&mut self) {
@@ -113,6 +124,18 @@ impl Building {
 
     pub(super) fn token(&mut self, token: TokenId) {
         self.tokens.insert(token);
+    }
+
+    pub(super) fn calendar(&mut self, version: CalendarVersion) {
+        self.calendars.push(version);
+    }
+
+    pub(super) fn sweep(&mut self, cause: SweepCause) {
+        self.sweeps.insert(cause);
+    }
+
+    pub(super) fn tz_version(&mut self, version: String) {
+        self.tz_version = Some(version);
     }
 
     pub(super) fn run_inserted(&mut self, run: &Run) {
@@ -216,6 +239,17 @@ impl Engine {
             .into_iter()
             .filter_map(|id| Some((id, self.tokens.get(&id)?.clone())))
             .collect();
+        changes.calendars = built
+            .calendars
+            .into_iter()
+            .map(|version| ((version.calendar(), version.version), version))
+            .collect();
+        changes.sweeps = built
+            .sweeps
+            .into_iter()
+            .filter_map(|cause| Some((cause.clone(), self.sweeps.row(&cause)?.clone())))
+            .collect();
+        changes.tz_version = built.tz_version;
         self.committed_at(now);
         Batch {
             changes: Some(changes),

@@ -8,21 +8,25 @@ use std::collections::BTreeMap;
 
 use crate::change::ChangeSet;
 use crate::model::{
-    Counters, Epoch, JobRecord, JobVersion, NamespaceName, Now, Run, RunState, SegmentId,
-    SegmentRow, SessionId, TokenRow, WallMs,
+    CalendarVersion, Counters, Epoch, JobRecord, JobVersion, NamespaceName, Now, Run, RunState,
+    SegmentId, SegmentRow, SessionId, SweepCause, SweepRow, TokenRow,
 };
 use crate::wheel::Wheel;
 
 use super::batch::Building;
+use super::calendars::Calendars;
+use super::evict::Idle;
 use super::fleet::{Fleet, Held};
 use super::jobs::Jobs;
 use super::keys::Keys;
 use super::lines::{Lines, Waiting};
 use super::load::Loads;
-use super::runs::{Resident, Runs};
+use super::read_ahead::ReadAhead;
+use super::runs::Runs;
 use super::segments::Segments;
-use super::time::Starting;
-use super::{Engine, Options};
+use super::sweeps::Sweeps;
+use super::time::{Due, Starting};
+use super::{Effect, Engine, Options};
 
 /// What an engine begins with, read after its take-over is known to be durable.
 #[derive(Debug, Default)]
@@ -41,6 +45,11 @@ pub struct Boot {
     pub active: Vec<Run>,
     /// Keys that runs are parked under.
     pub parked_keys: Vec<String>,
+    /// Every version of every calendar that is kept, in order.
+    pub calendars: Vec<CalendarVersion>,
+    pub sweeps: Vec<SweepRow>,
+    /// The version of this program's time-zone data, when the stored due times were computed with another.
+    pub new_time_zones: Option<String>,
 }
 
 /// The change set by which `session` takes all `segments` from `revoke`.
@@ -95,13 +104,26 @@ impl Engine {
             offset: now.offset(),
             booted: now,
             now,
-            horizon: WallMs(i64::MIN),
-            reading_ahead: false,
+            hold: None,
+            due: Due::default(),
+            ahead: ReadAhead::default(),
+            idle: Idle::default(),
+            calendars: Calendars::default(),
+            sweeps: Sweeps::default(),
             building: Building::default(),
             looked_up: BTreeMap::new(),
+            users_asked: BTreeMap::new(),
             taken: boot.seq,
             acknowledged: boot.seq,
         };
+        for (calendar, fault) in engine.calendars.load(boot.calendars) {
+            let text = format!(
+                "the stored calendar `{}` of namespace `{}` is not valid any more and holds no day: {fault}; apply it anew",
+                calendar.name, calendar.namespace
+            );
+            engine.effect(Effect::Alarm { text });
+        }
+        engine.sweeps.load(boot.sweeps);
         for record in boot.jobs {
             engine.adopt_job(record);
         }
@@ -116,6 +138,11 @@ impl Engine {
         }
         engine.committed_at(now);
         engine.read_ahead(now);
+        if let Some(version) = boot.new_time_zones {
+            engine.building.tz_version(version.clone());
+            engine.begin_sweep(now, SweepCause::TimeZones, version);
+        }
+        engine.next_page(now);
         engine
     }
 
@@ -134,7 +161,7 @@ impl Engine {
         let state = run.state;
         let line = self.line_of(&compiled);
         let waiting = Waiting::of(&run);
-        self.runs.insert(Resident { run, compiled });
+        self.hold_run(run, compiled);
         match (state, leased) {
             (RunState::Pending, None) => self.lines.push(line, waiting),
             (RunState::Scheduled | RunState::Running, Some((worker, process, attempt, fence))) => {

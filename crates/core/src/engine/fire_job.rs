@@ -1,31 +1,20 @@
 //! Gives every due time of a job its fate: a run, or a place in one recorded range of times that made none.
 //!
-//! Several times pending at one decision: all but the newest are misfires. The newest is on time within
-//! min(60 s, period); older than that it still makes the one run that catches up, unless it lies more than an hour back.
-//! The cursor moves in the same commit, compared with its old value, so no time is decided twice.
+//! `decide` says which; this file carries it out. The cursor moves in the same commit, compared with its old value, so no
+//! time is decided twice.
 
 use std::sync::Arc;
 
 use crate::model::{JobId, Now, Origin, Overlap, Run, Unfired, UnfiredReason, WallMs};
 
 use super::Engine;
-use super::jobs::Job;
+use super::decide::{COUNT_CAP, Decision, Fate, Pending, decide_after_end};
 use super::runs::fresh_run;
-
-/// The oldest that a missed time may be and still be caught up.
-const CATCH_UP_MS: i64 = 3_600_000;
-const GRACE_MS: i64 = 60_000;
-/// Counts of times in a range stop here: nobody reads a larger one, and counting holds everything else up.
-pub(super) const COUNT_CAP: u64 = 10_000;
-
-enum Fate {
-    Run,
-    Unfired(UnfiredReason),
-}
 
 impl Engine {
     /// Decides every nominal time up to now. Does nothing when none is due.
     pub(super) fn fire_job(&mut self, now: Now, id: JobId) {
+        self.refresh_plan(id);
         let job = self.jobs.expect(id);
         let (Some(oldest), Some(due)) = (job.schedule.next_nominal, job.schedule.next_due) else {
             return;
@@ -37,25 +26,75 @@ impl Engine {
         let Some(schedule) = &compiled.schedule else {
             return;
         };
-        let newest = schedule
-            .prev_at_or_before(now.wall.0)
-            .map_or(oldest, |newest| oldest.max(WallMs(newest)));
-        if newest > oldest {
-            let last = schedule
-                .prev_at_or_before(newest.0 - 1)
-                .map_or(oldest, WallMs);
-            let count = schedule.count_between(oldest.0 - 1, last.0, COUNT_CAP);
-            self.record_unfired(id, (oldest, last), count, UnfiredReason::Misfire);
+        if let Some(delay_ms) = schedule.after_end_ms() {
+            let fate = decide_after_end(oldest, delay_ms, compiled.misfire, now.wall);
+            self.carry_out(now, id, fate);
+            self.plan_after_end(now, id);
+            return;
         }
-        match fate(self.jobs.expect(id), now.wall, newest) {
-            Fate::Run => self.make_occurrence(now, id, newest),
-            Fate::Unfired(reason) => self.record_unfired(id, (newest, newest), 1, reason),
+        let decision = Pending {
+            job: id,
+            schedule,
+            oldest,
+            paused_through: job.schedule.paused_through,
+            misfire: compiled.misfire,
+            on_resume: compiled.on_resume,
+            now: now.wall,
         }
+        .decide();
+        self.carry_out_all(now, id, decision);
+    }
+
+    fn carry_out_all(&mut self, now: Now, id: JobId, decision: Decision) {
+        for fate in decision.fates {
+            if self.jobs.expect(id).is_used_up() {
+                break;
+            }
+            self.carry_out(now, id, fate);
+        }
+        self.plan_next(id);
         let row = &mut self.jobs.expect_mut(id).schedule;
-        row.fired_through = newest;
-        row.next_nominal = schedule.next_after(newest.0).map(WallMs);
-        row.next_due = row.next_nominal;
+        if let (Some(due), Some(wait_until)) = (row.next_due, decision.wait_until) {
+            row.next_due = Some(due.max(wait_until));
+        }
+    }
+
+    fn carry_out(&mut self, now: Now, id: JobId, fate: Fate) {
+        let last = match fate {
+            Fate::Run(nominal) => {
+                self.fire_time(now, id, nominal);
+                nominal
+            }
+            Fate::Unfired {
+                first,
+                last,
+                count,
+                reason,
+            } => {
+                self.record_unfired(id, (first, last), count, reason);
+                last
+            }
+        };
+        let row = &mut self.jobs.expect_mut(id).schedule;
+        row.fired_through = row.fired_through.max(last);
+        if row
+            .paused_through
+            .is_some_and(|paused| paused <= row.fired_through)
+        {
+            row.paused_through = None;
+        }
         self.building.schedule(id);
+        self.mark_job(id);
+    }
+
+    fn fire_time(&mut self, now: Now, id: JobId, nominal: WallMs) {
+        let job = self.jobs.expect(id);
+        match job.compiled.version.spec.overlap {
+            Overlap::Skip if job.live_scheduled > 0 => {
+                self.record_unfired(id, (nominal, nominal), 1, UnfiredReason::Overlap);
+            }
+            Overlap::Skip | Overlap::Allow => self.make_occurrence(now, id, nominal),
+        }
     }
 
     fn make_occurrence(&mut self, now: Now, id: JobId, nominal: WallMs) {
@@ -64,9 +103,13 @@ impl Engine {
         let job = self.jobs.expect_mut(id);
         job.schedule.fires += 1;
         let compiled = Arc::clone(&job.compiled);
+        let due = compiled
+            .schedule
+            .as_ref()
+            .map_or(nominal, |schedule| WallMs(schedule.due_of(id.0, nominal.0)));
         let run = Run {
             nominal: Some(nominal),
-            due: nominal,
+            due,
             ..fresh_run(run_id, job, Origin::Schedule, server, now)
         };
         self.create_run(run, &compiled);
@@ -106,37 +149,27 @@ impl Engine {
         };
         job.last_unfired = Some(range.clone());
         self.building.unfired(range);
+        self.mark_job(id);
     }
 
-    /// Plans a job's schedule from `now` on, after its definition or pause changed.
-    pub(super) fn plan_job(&mut self, now: Now, id: JobId) {
-        let job = self.jobs.expect_mut(id);
-        let active = job.row.paused.is_none() && !job.row.deleted;
-        job.schedule.fired_through = job.schedule.fired_through.max(now.wall);
-        let schedule = job.compiled.schedule.as_ref().filter(|_| active);
-        let after = job.schedule.fired_through.0;
-        job.schedule.next_nominal = schedule
-            .and_then(|schedule| schedule.next_after(after))
-            .map(WallMs);
-        job.schedule.next_due = job.schedule.next_nominal;
-        self.building.schedule(id);
-        self.arm_job(id);
-    }
-}
-
-fn fate(job: &Job, now: WallMs, nominal: WallMs) -> Fate {
-    let age = now.since(nominal);
-    let period = job
-        .compiled
-        .schedule
-        .as_ref()
-        .and_then(|schedule| schedule.period_at(nominal.0))
-        .unwrap_or(GRACE_MS);
-    if age > period.min(GRACE_MS) && age > CATCH_UP_MS {
-        return Fate::Unfired(UnfiredReason::Misfire);
-    }
-    match job.compiled.version.spec.overlap {
-        Overlap::Skip if job.live_scheduled > 0 => Fate::Unfired(UnfiredReason::Overlap),
-        Overlap::Skip | Overlap::Allow => Fate::Run,
+    /// Gives the times above the cursor up to now one reason for making no run: those of a pause that an edit ends, or
+    /// those that an edit overtook.
+    pub(super) fn record_passed(&mut self, now: Now, id: JobId, reason: UnfiredReason) {
+        let job = self.jobs.expect(id);
+        let Some(schedule) = &job.compiled.schedule else {
+            return;
+        };
+        let after = job.schedule.fired_through;
+        let (Some(first), Some(last)) = (
+            schedule.next_after(after.0),
+            schedule.prev_at_or_before(now.wall.0),
+        ) else {
+            return;
+        };
+        if first <= last && !job.is_used_up() {
+            let count = schedule.count_between(after.0, last, COUNT_CAP);
+            self.record_unfired(id, (WallMs(first), WallMs(last)), count, reason);
+            self.jobs.expect_mut(id).schedule.fired_through = WallMs(last);
+        }
     }
 }

@@ -38,6 +38,8 @@ pub(super) struct Worker {
     pub(super) leased_from: MonoMs,
     pub(super) last_heartbeat: Option<WallMs>,
     pub(super) skew_ms: i64,
+    /// Its clock is too far off, and that was told.
+    pub(super) skewed: bool,
     pub(super) load: Load,
     pub(super) draining: bool,
     pub(super) connected: WallMs,
@@ -161,6 +163,7 @@ impl Fleet {
             leased_from: now.mono,
             last_heartbeat: None,
             skew_ms: 0,
+            skewed: false,
             load: Load::default(),
             draining: false,
             connected: now.wall,

@@ -35,7 +35,7 @@ pub enum Input {
 #[derive(Clone, Debug)]
 pub enum Command {
     PutJob {
-        spec: JobSpec,
+        spec: Box<JobSpec>,
         condition: Condition,
     },
     PauseJob {

@@ -7,13 +7,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::model::{
-    JobId, JobRecord, JobRow, JobSpec, JobVersion, Requirement, ScheduleRow, SpecError, Task,
-    Unfired, WallMs,
+    CatchUp, JobId, JobRecord, JobRow, JobSpec, JobVersion, MisfirePolicy, Requirement,
+    ScheduleRow, SpecError, Task, Unfired, WallMs,
 };
 use crate::schedule::Schedule;
 use crate::wheel;
 
-use super::{Effect, Engine, JobRef};
+use super::calendars::View;
+use super::{Effect, Engine, JobRef, Refusal};
 
 /// One version of a definition, with everything that is computed from it once.
 #[derive(Debug)]
@@ -22,42 +23,39 @@ pub(super) struct Compiled {
     pub(super) requirement: Requirement,
     pub(super) park_key: Arc<str>,
     pub(super) schedule: Option<Schedule>,
+    pub(super) misfire: CatchUp,
+    pub(super) on_resume: CatchUp,
     pub(super) timeout_ms: u64,
 }
 
 impl Compiled {
     /// A definition as a user gives it.
-    pub(super) fn new(version: JobVersion) -> Result<Self, SpecError> {
-        let schedule = version.spec.compiled_schedule(&crate::schedule::AnyDay)?;
-        let timeout_ms = version.spec.parsed_timeout()?;
-        Ok(Self::with(version, schedule, timeout_ms))
-    }
-
-    /// A definition as it is stored. What was valid when it was written may not be for this program: a time zone went
-    /// away, a rule became stricter. Such a job fires no more by itself until it is edited; nothing else suffers.
-    pub(super) fn stored(version: JobVersion) -> (Self, Option<SpecError>) {
-        match version.spec.compiled_schedule(&crate::schedule::AnyDay) {
-            Ok(schedule) => {
-                let timeout = version.spec.parsed_timeout();
-                let timeout_ms = timeout.clone().unwrap_or(JobSpec::DEFAULT_TIMEOUT_MS);
-                (Self::with(version, schedule, timeout_ms), timeout.err())
-            }
-            Err(error) => (
-                Self::with(version, None, JobSpec::DEFAULT_TIMEOUT_MS),
-                Some(error),
-            ),
-        }
-    }
-
-    fn with(version: JobVersion, schedule: Option<Schedule>, timeout_ms: u64) -> Self {
-        let requirement = version.spec.requirement();
-        let park_key = Arc::from(requirement.park_key());
-        Self {
-            version,
+    fn new(version: JobVersion, calendars: &View<'_>) -> Result<Self, SpecError> {
+        let spec = &version.spec;
+        let requirement = spec.requirement();
+        Ok(Self {
+            schedule: spec.compiled_schedule(calendars)?,
+            misfire: spec.parsed_misfire()?,
+            on_resume: spec.parsed_on_resume()?,
+            timeout_ms: spec.parsed_timeout()?,
+            park_key: Arc::from(requirement.park_key()),
             requirement,
-            park_key,
-            schedule,
-            timeout_ms,
+            version,
+        })
+    }
+
+    /// A definition as it is stored and as this program cannot read it: a time zone went away, a rule became stricter.
+    /// Such a job fires no more by itself until it is edited; nothing else suffers.
+    fn unreadable(version: JobVersion) -> Self {
+        let requirement = version.spec.requirement();
+        Self {
+            schedule: None,
+            misfire: CatchUp::with(MisfirePolicy::Latest),
+            on_resume: CatchUp::with(MisfirePolicy::Skip),
+            timeout_ms: JobSpec::DEFAULT_TIMEOUT_MS,
+            park_key: Arc::from(requirement.park_key()),
+            requirement,
+            version,
         }
     }
 
@@ -76,9 +74,42 @@ pub(super) struct Job {
     pub(super) live_scheduled: u32,
     pub(super) last_unfired: Option<Unfired>,
     pub(super) timer: Option<wheel::Key>,
+    /// The edition of the calendars that it was compiled with.
+    pub(super) edition: u64,
+    /// Runs of it that are held in memory.
+    pub(super) resident_runs: u32,
+    /// The last batch that changed anything of it.
+    pub(super) changed: u64,
+    /// It stands in the queue of those that may leave memory.
+    pub(super) idle: bool,
 }
 
+/// A nominal time and when it is due.
+pub(super) type Planned = (WallMs, WallMs);
+
 impl Job {
+    pub(super) fn new(
+        row: JobRow,
+        compiled: Arc<Compiled>,
+        schedule: ScheduleRow,
+        stored_cursor: Option<WallMs>,
+        edition: u64,
+    ) -> Self {
+        Self {
+            row,
+            compiled,
+            schedule,
+            stored_cursor,
+            live_scheduled: 0,
+            last_unfired: None,
+            timer: None,
+            edition,
+            resident_runs: 0,
+            changed: 0,
+            idle: false,
+        }
+    }
+
     pub(super) fn record(&self) -> JobRecord {
         JobRecord {
             row: self.row.clone(),
@@ -134,6 +165,10 @@ impl Jobs {
         self.names.contains_key(name) || self.free_names.contains(name)
     }
 
+    pub(super) fn all(&self) -> impl Iterator<Item = &Job> {
+        self.resident.values()
+    }
+
     pub(super) fn ids(&self) -> Vec<JobId> {
         self.resident.keys().copied().collect()
     }
@@ -153,6 +188,17 @@ impl Jobs {
             );
         }
         self.resident.insert(id, job);
+    }
+
+    /// Lets go of a job that the store has whole.
+    pub(super) fn evict(&mut self, id: JobId) {
+        if let Some(job) = self.resident.remove(&id) {
+            let name = JobRef {
+                namespace: job.row.namespace,
+                name: job.row.name,
+            };
+            self.names.remove(&name);
+        }
     }
 
     pub(super) fn note_free(&mut self, name: JobRef) {
@@ -183,7 +229,8 @@ impl Jobs {
     pub(super) fn forget_tombstones(&mut self, safe: u64) {
         let resident = &mut self.resident;
         self.tombstones.retain(|id, seq| {
-            let needed = *seq > safe || resident.get(id).is_some_and(|job| job.live_scheduled > 0);
+            let in_use = |job: &Job| job.live_scheduled > 0 || job.resident_runs > 0;
+            let needed = *seq > safe || resident.get(id).is_some_and(in_use);
             if !needed {
                 resident.remove(id);
             }
@@ -203,18 +250,17 @@ impl Engine {
             }
             return;
         }
-        let compiled = self.compile_stored(record.version);
         let id = record.row.id;
+        let compiled = self.compile_stored(record.version, record.schedule.fired_through);
+        let cursor = Some(record.schedule.fired_through);
+        let edition = self.calendars.edition();
         self.jobs.insert(Job {
-            row: record.row,
-            compiled,
-            stored_cursor: Some(record.schedule.fired_through),
-            schedule: record.schedule,
             live_scheduled: record.live_scheduled,
             last_unfired: record.last_unfired,
-            timer: None,
+            ..Job::new(record.row, compiled, record.schedule, cursor, edition)
         });
         self.arm_job(id);
+        self.consider(id);
     }
 
     /// The definition that a run is pinned to. Whoever loads a run loads this first.
@@ -234,20 +280,33 @@ impl Engine {
         if self.jobs.old_versions.contains_key(&key) {
             return;
         }
-        let compiled = self.compile_stored(version);
+        let compiled = self.compile_stored(version, self.now.wall);
         self.jobs.old_versions.insert(key, compiled);
     }
 
-    fn compile_stored(&mut self, version: JobVersion) -> Arc<Compiled> {
-        let (compiled, fault) = Compiled::stored(version);
-        if let Some(fault) = fault {
-            let spec = &compiled.version.spec;
+    /// Compiles a definition as a user gives it.
+    pub(super) fn compile_given(
+        &self,
+        version: JobVersion,
+        since: WallMs,
+    ) -> Result<Compiled, Refusal> {
+        let namespace = version.spec.namespace.clone();
+        let calendars = self.calendars.of(&namespace, since);
+        Compiled::new(version, &calendars).map_err(Refusal::Invalid)
+    }
+
+    /// Compiles a definition as it is stored, with the calendars in force from `since` on.
+    pub(super) fn compile_stored(&mut self, version: JobVersion, since: WallMs) -> Arc<Compiled> {
+        let namespace = version.spec.namespace.clone();
+        let calendars = self.calendars.of(&namespace, since);
+        let compiled = Compiled::new(version.clone(), &calendars).unwrap_or_else(|fault| {
+            let name = &version.spec.name;
             let text = format!(
-                "the stored definition of job `{}` in namespace `{}` is not valid any more: {fault}; apply it anew",
-                spec.name, spec.namespace
+                "the stored definition of job `{name}` in namespace `{namespace}` is not valid any more: {fault}; apply it anew"
             );
-            self.effect(Effect::Alarm { text });
-        }
+            self.building.effects.push(Effect::Alarm { text });
+            Compiled::unreadable(version)
+        });
         Arc::new(compiled)
     }
 }

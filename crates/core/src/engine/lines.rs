@@ -62,20 +62,21 @@ pub(super) struct Line {
     scan: Option<u64>,
 }
 
+const PRIORITIES: usize = Limits::PRIORITY as usize + 1;
 const LOW_MARK: usize = Limits::READY_WINDOW / 4;
 
 #[derive(Debug, Default)]
 pub(super) struct Lines {
     lines: Vec<Line>,
     by_key: BTreeMap<Arc<str>, LineIx>,
-    /// Lines with both runs and workers.
-    active: BTreeSet<LineIx>,
+    /// Lines with both runs and workers, by priority.
+    active: [BTreeSet<LineIx>; PRIORITIES],
     /// Lines that the store may hold more of.
     with_parked: BTreeSet<LineIx>,
     /// The sum of all lines' lengths.
     length: usize,
-    /// Whose turn it is.
-    next: LineIx,
+    /// Whose turn it is, for each priority.
+    next: [LineIx; PRIORITIES],
 }
 
 impl Lines {
@@ -187,20 +188,24 @@ impl Lines {
         }
     }
 
-    /// The active line whose turn it is. The turn passes on with each call, and is kept between batches.
+    /// The active line whose turn it is among those of the highest priority. The turn passes on with each call, and is
+    /// kept between batches.
     pub(super) fn take_turn(&mut self) -> Option<LineIx> {
-        let next = self.active.range(self.next..).next();
-        let ix = next.or_else(|| self.active.first()).copied()?;
-        self.next = LineIx(ix.0 + 1);
+        let priority = self.active.iter().rposition(|lines| !lines.is_empty())?;
+        let active = &self.active[priority];
+        let next = active.range(self.next[priority]..).next();
+        let ix = next.or_else(|| active.first()).copied()?;
+        self.next[priority] = LineIx(ix.0 + 1);
         Some(ix)
     }
 
     fn settle(&mut self, ix: LineIx) {
         let line = &self.lines[ix.0];
+        let active = &mut self.active[line.requirement.priority.min(Limits::PRIORITY) as usize];
         if line.queue.is_empty() || line.members.is_empty() {
-            self.active.remove(&ix);
+            active.remove(&ix);
         } else {
-            self.active.insert(ix);
+            active.insert(ix);
         }
     }
 

@@ -6,10 +6,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{Now, Run, RunId, RunState, WallMs};
+use crate::model::{Now, Run, RunId, RunState};
 
 use super::lines::Waiting;
-use super::runs::Resident;
 use super::{Engine, Input, LOAD_ROWS, LoadKey, LoadRequest, Loaded, LoadedRow, Step};
 
 #[derive(Debug, Default)]
@@ -88,7 +87,10 @@ impl Engine {
                 self.keys.loaded(hash, entry, seq);
             }
             LoadedRow::Due { before, jobs } => self.take_due(now, before, jobs),
-            LoadedRow::Swept { .. } | LoadedRow::CalendarUsers(..) => {}
+            LoadedRow::Swept { cause, jobs } => self.take_swept(now, &cause, jobs),
+            LoadedRow::CalendarUsers(calendar, jobs) => {
+                self.users_asked.insert(calendar, jobs);
+            }
             LoadedRow::Parked { key, runs } => self.take_parked(tag, &key, runs),
         }
     }
@@ -121,7 +123,7 @@ impl Engine {
         let compiled = self.pinned(run.job, run.job_version);
         let line = self.line_of(&compiled);
         let waiting = Waiting::of(&run);
-        self.runs.insert(Resident { run, compiled });
+        self.hold_run(run, compiled);
         self.lines.push(line, waiting);
     }
 
@@ -136,25 +138,13 @@ impl Engine {
         }
     }
 
-    fn take_due(&mut self, now: Now, before: WallMs, jobs: Vec<crate::model::JobRecord>) {
-        let last = jobs
-            .last()
-            .and_then(|record| Some((record.schedule.next_due?, record.row.id)));
-        let all = jobs.len() < LOAD_ROWS;
-        for record in jobs {
-            self.adopt_job(record);
-        }
-        match last {
-            Some(after) if !all => self.want(LoadKey::Due {
-                before,
-                after: Some(after),
-            }),
-            _ => self.read_ahead_done(now, before),
-        }
+    /// What was changed in batches up to this one is durable and visible to every load under way.
+    pub(super) fn safe_seq(&self) -> u64 {
+        self.loads.safe(self.acknowledged)
     }
 
     pub(super) fn forget_marks(&mut self) {
-        let safe = self.loads.safe(self.acknowledged);
+        let safe = self.safe_seq();
         self.keys.forget(safe);
         self.runs.ended.forget(safe);
         self.jobs.forget_tombstones(safe);

@@ -18,9 +18,13 @@
 
 mod batch;
 mod boot;
+mod calendars;
+mod clock;
 mod command;
+mod decide;
 mod dispatch;
 mod effect;
+mod evict;
 mod fire_job;
 mod fleet;
 mod fleet_view;
@@ -30,8 +34,11 @@ mod keys;
 mod lines;
 mod load;
 mod marks;
+mod plan_job;
+mod read_ahead;
 mod runs;
 mod segments;
+mod sweeps;
 mod time;
 mod worker;
 
@@ -39,8 +46,8 @@ use std::collections::BTreeMap;
 
 use crate::lease;
 use crate::model::{
-    Actor, Counters, NamespaceName, Now, Run, RunId, SegmentId, SessionId, TokenId, TokenRow,
-    WallMs,
+    Actor, CalendarRef, Counters, JobRecord, NamespaceName, Now, Run, RunId, SegmentId, SessionId,
+    TokenId, TokenRow,
 };
 use crate::wheel::Wheel;
 
@@ -54,14 +61,19 @@ pub use input::{
 };
 
 use batch::Building;
+use calendars::Calendars;
+use clock::Hold;
+use evict::Idle;
 use fleet::Fleet;
 use jobs::Jobs;
 use keys::Keys;
 use lines::Lines;
 use load::Loads;
+use read_ahead::ReadAhead;
 use runs::Runs;
 use segments::Segments;
-use time::{Starting, Timer};
+use sweeps::Sweeps;
+use time::{Due, Starting, Timer};
 
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -72,6 +84,8 @@ pub struct Options {
     pub window_ms: i64,
     /// How far a commit moves the session's end.
     pub session_ms: i64,
+    /// The machine this server runs on: a worker elsewhere is a second opinion on what time it is.
+    pub host: String,
     /// The longest an idle loop goes without a commit; `None` when nobody could take its segments.
     pub idle_commit_ms: Option<u64>,
 }
@@ -83,6 +97,7 @@ impl Default for Options {
             terms: lease::Terms::default(),
             window_ms: 60_000,
             session_ms: 3_000,
+            host: String::new(),
             idle_commit_ms: None,
         }
     }
@@ -120,12 +135,19 @@ pub struct Engine {
     booted: Now,
     /// The time of the last step.
     now: Now,
-    /// Every job due before this is resident.
-    horizon: WallMs,
-    reading_ahead: bool,
+    /// A step of the wall clock that is not believed yet.
+    hold: Option<Hold>,
+    /// Jobs that are due and wait for room in a batch.
+    due: Due,
+    ahead: ReadAhead,
+    idle: Idle,
+    calendars: Calendars,
+    sweeps: Sweeps,
     building: Building,
     /// Runs that a command asked for and that are finished or unknown; gone after that command.
     looked_up: BTreeMap<RunId, Option<Run>>,
+    /// Stored users of a calendar that a command asked for; gone after that command.
+    users_asked: BTreeMap<CalendarRef, Vec<JobRecord>>,
     /// The last batch taken, and the last one known to be durable.
     taken: u64,
     acknowledged: u64,
@@ -134,7 +156,7 @@ pub struct Engine {
 impl Engine {
     /// Decides what one input means.
     pub fn step(&mut self, now: Now, input: Input) -> Step {
-        self.follow_clock(now);
+        let now = self.follow_clock(now);
         match input {
             Input::Tick => {
                 self.tick(now);
@@ -160,6 +182,7 @@ impl Engine {
     ///
     /// Call it only when no commit is in flight. `None` when there is nothing to commit and nothing to tell.
     pub fn take_batch(&mut self, now: Now) -> Option<Batch> {
+        let now = self.believed(now);
         self.dispatch(now);
         let due = self.building.needs_commit() || self.idle_too_long(now);
         if !due && self.building.effects.is_empty() {

@@ -128,6 +128,7 @@ impl Engine {
         self.effect(Effect::RunChanged { run: run.id });
         if run.origin == Origin::Schedule {
             self.jobs.expect_mut(run.job).live_scheduled += 1;
+            self.mark_job(run.job);
         }
         let line = self.line_of(compiled);
         if self.lines.must_park(line) {
@@ -138,10 +139,7 @@ impl Engine {
         } else {
             let waiting = Waiting::of(&run);
             self.building.run_inserted(&run);
-            self.runs.insert(Resident {
-                run,
-                compiled: Arc::clone(compiled),
-            });
+            self.hold_run(run, Arc::clone(compiled));
             self.lines.push(line, waiting);
         }
     }
@@ -171,13 +169,33 @@ impl Engine {
                 panic!("{id} ended in {}", state.as_str())
             }
         });
-        if run.origin == Origin::Schedule {
-            let job = self.jobs.expect_mut(run.job);
-            assert!(job.live_scheduled > 0, "{id} was not counted as live");
-            job.live_scheduled -= 1;
-        }
+        self.let_go(now, &run);
         self.building.run_finished(run);
         self.effect(Effect::RunChanged { run: id });
+    }
+
+    /// Takes a run into memory, which keeps its job there.
+    pub(super) fn hold_run(&mut self, run: Run, compiled: Arc<Compiled>) {
+        self.jobs.expect_mut(run.job).resident_runs += 1;
+        self.runs.insert(Resident { run, compiled });
+    }
+
+    /// What the end of a run means for its job.
+    fn let_go(&mut self, now: Now, run: &Run) {
+        let job = self.jobs.expect_mut(run.job);
+        assert!(job.resident_runs > 0, "{} was not counted", run.id);
+        job.resident_runs -= 1;
+        if run.origin == Origin::Schedule {
+            assert!(job.live_scheduled > 0, "{} was not counted as live", run.id);
+            job.live_scheduled -= 1;
+            let last = job.live_scheduled == 0 && job.after_end_ms().is_some();
+            self.mark_job(run.job);
+            if last {
+                self.plan_after_end(now, run.job);
+                self.arm_job(run.job);
+            }
+        }
+        self.consider(run.job);
     }
 
     fn count(

@@ -1,25 +1,48 @@
-//! What time does: due jobs, leases that end, starts worth writing down, reading ahead.
+//! What time does: due jobs, leases that end, starts worth writing down.
 //!
 //! Timers run on the monotonic clock. Those of schedules are placed by the wall clock's offset from it, and placed anew
 //! when that offset moves; a timer that comes early by the wall clock simply waits again, so no job fires before its time.
 
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, VecDeque};
 
 use crate::model::{JobId, MonoMs, Now, ProcessId, RunState, WallMs};
 
-use super::{AttemptRef, Engine, LoadKey};
+use super::{AttemptRef, Engine};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Timer {
     JobDue(JobId),
     LeaseOver(ProcessId),
     ReadAhead,
+    Evict,
+    Sweep,
 }
 
 /// A start is written with the run's next change, or alone once the attempt is this old.
 const WRITE_START_AFTER_MS: u64 = 500;
-/// Less than this is the noise of reading two clocks one after the other.
-const OFFSET_NOISE_MS: i64 = 5;
+
+/// Jobs that are due, the most urgent first and among equals in the order in which they became due.
+#[derive(Debug, Default)]
+pub(super) struct Due {
+    jobs: BTreeMap<(Reverse<u32>, u64), JobId>,
+    arrivals: u64,
+}
+
+impl Due {
+    fn push(&mut self, priority: u32, job: JobId) {
+        self.arrivals += 1;
+        self.jobs.insert((Reverse(priority), self.arrivals), job);
+    }
+
+    fn pop(&mut self) -> Option<JobId> {
+        self.jobs.pop_first().map(|(_, job)| job)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.jobs.len()
+    }
+}
 
 /// Attempts that started and whose start is not written yet, oldest first; what is due, and when a commit last was.
 #[derive(Debug, Default)]
@@ -33,7 +56,7 @@ pub(super) struct Starting {
 impl Engine {
     /// When the next tick is worth while; at once when timers wait for room in a batch.
     pub fn next_wakeup(&self, now: Now) -> Option<MonoMs> {
-        if !self.starting.backlog.is_empty() {
+        if !self.starting.backlog.is_empty() || self.due.len() > 0 {
             return Some(now.mono);
         }
         let wheel = self.wheel.next_at().map(MonoMs);
@@ -60,30 +83,19 @@ impl Engine {
                 break;
             };
             match timer {
-                Timer::JobDue(job) => self.job_due(now, job),
+                Timer::JobDue(job) => self.became_due(job),
                 Timer::LeaseOver(process) => self.lease_over(now, process),
-                Timer::ReadAhead => self.read_ahead(now),
+                Timer::ReadAhead => self.read_ahead_due(now),
+                Timer::Evict => self.evict_jobs(now),
+                Timer::Sweep => self.read_page(),
             }
+        }
+        while !self.building.is_nearly_full()
+            && let Some(job) = self.due.pop()
+        {
+            self.job_due(now, job);
         }
         self.write_starts(now);
-    }
-
-    /// Notices a step of the wall clock and places the timers of schedules anew.
-    pub(super) fn follow_clock(&mut self, now: Now) {
-        self.now = now;
-        let moved = now.offset().saturating_sub(self.offset);
-        if moved < -OFFSET_NOISE_MS {
-            // Timers come early and wait again.
-            self.offset = now.offset();
-        } else if moved > OFFSET_NOISE_MS {
-            self.offset = now.offset();
-            for job in self.jobs.ids() {
-                self.arm_job(job);
-            }
-            if now.wall.plus(self.options.window_ms / 2) > self.horizon {
-                self.read_ahead(now);
-            }
-        }
     }
 
     /// Sets the timer of a job's next due time, or clears it.
@@ -113,11 +125,18 @@ impl Engine {
         }
     }
 
-    fn job_due(&mut self, now: Now, id: JobId) {
+    fn became_due(&mut self, id: JobId) {
         if let Some(job) = self.jobs.get_mut(id) {
             job.timer = None;
+            self.due.push(job.compiled.requirement.priority, id);
+        }
+    }
+
+    fn job_due(&mut self, now: Now, id: JobId) {
+        if self.jobs.get(id).is_some() {
             self.fire_job(now, id);
             self.arm_job(id);
+            self.consider(id);
         }
     }
 
@@ -132,24 +151,6 @@ impl Engine {
         } else {
             self.drop_worker(now, process);
         }
-    }
-
-    pub(super) fn read_ahead(&mut self, now: Now) {
-        if !self.reading_ahead {
-            self.reading_ahead = true;
-            self.want(LoadKey::Due {
-                before: now.wall.plus(self.options.window_ms),
-                after: None,
-            });
-        }
-    }
-
-    pub(super) fn read_ahead_done(&mut self, now: Now, before: WallMs) {
-        self.reading_ahead = false;
-        self.horizon = before;
-        let again = before.plus(-self.options.window_ms / 2);
-        self.wheel
-            .insert(now.mono_at(again).max(now.mono.plus(1)).0, Timer::ReadAhead);
     }
 
     /// Remembers a start that may soon be followed by its end.

@@ -34,7 +34,13 @@ pub async fn put(
     let spec = manifest(&bytes, &job)?;
     match edge
         .handle
-        .command(principal.actor, Command::PutJob { spec, condition })
+        .command(
+            principal.actor,
+            Command::PutJob {
+                spec: Box::new(spec),
+                condition,
+            },
+        )
         .await??
     {
         Reply::Job {

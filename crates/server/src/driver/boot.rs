@@ -46,7 +46,17 @@ pub(super) fn take_and_read(
             .into_iter()
             .map(|parked| parked.key)
             .collect(),
+        calendars: reader.calendars()?,
+        sweeps: reader.sweeps()?,
+        new_time_zones: new_time_zones(reader)?,
     })
+}
+
+/// The time-zone data of this program, unless the stored due times were computed with it.
+fn new_time_zones(reader: &dyn Read) -> Result<Option<String>, Error> {
+    let version = drumtower_store::tz_version();
+    let known = reader.meta()?.tz_version == version;
+    Ok((!known).then(|| version.to_owned()))
 }
 
 fn active_runs(reader: &dyn Read) -> Result<Vec<Run>, Error> {

@@ -1,7 +1,7 @@
 //! Answers the engine's loads from the store's reading side, off the loop.
 
 use drumtower_core::engine::{LOAD_ROWS, LoadKey, LoadRequest, Loaded, LoadedRow};
-use drumtower_core::model::{Run, WallMs};
+use drumtower_core::model::{Run, SweepCause, WallMs};
 use drumtower_store::{Error, Read};
 
 use super::boot::jobs_of;
@@ -49,6 +49,22 @@ fn load_key(
                 jobs,
             });
         }
+        LoadKey::Swept { cause, after } => {
+            let jobs = match cause {
+                SweepCause::Calendar(calendar) => {
+                    reader.calendar_users(calendar, *after, LOAD_ROWS)?
+                }
+                SweepCause::TimeZones => reader.jobs_by_id(*after, LOAD_ROWS)?,
+            };
+            rows.push(LoadedRow::Swept {
+                cause: cause.clone(),
+                jobs,
+            });
+        }
+        LoadKey::CalendarUsers(calendar) => rows.push(LoadedRow::CalendarUsers(
+            calendar.clone(),
+            reader.calendar_users(calendar, None, LOAD_ROWS)?,
+        )),
         LoadKey::Parked { key, after } => {
             let runs = reader.parked_runs(key, *after, LOAD_ROWS)?;
             definitions(reader, &runs, rows)?;

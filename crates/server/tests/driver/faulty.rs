@@ -213,7 +213,7 @@ impl World {
             .command(
                 Actor::new("tester"),
                 Command::PutJob {
-                    spec,
+                    spec: Box::new(spec),
                     condition: Condition::Any,
                 },
             )

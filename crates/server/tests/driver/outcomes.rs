@@ -27,7 +27,7 @@ async fn an_answer_comes_only_after_the_commit() {
                 .command(
                     actor,
                     Command::PutJob {
-                        spec,
+                        spec: Box::new(spec),
                         condition: Condition::Any,
                     },
                 )
@@ -172,7 +172,7 @@ async fn what_was_accepted_is_committed_before_the_loop_stops() {
                 .command(
                     actor,
                     Command::PutJob {
-                        spec: crate::faulty::spec("a"),
+                        spec: Box::new(crate::faulty::spec("a")),
                         condition: Condition::Any,
                     },
                 )
@@ -348,7 +348,7 @@ async fn stop_is_heard_while_the_store_cannot_commit() {
     let put = tokio::spawn(async move {
         use drumtower_core::engine::{Command, Condition};
         let command = Command::PutJob {
-            spec,
+            spec: Box::new(spec),
             condition: Condition::Any,
         };
         handle.command(Actor::new("tester"), command).await

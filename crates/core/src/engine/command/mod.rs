@@ -2,8 +2,10 @@
 
 mod cancel_run;
 mod create_token;
+mod delete_calendar;
 mod delete_job;
 mod pause_job;
+mod put_calendar;
 mod put_job;
 mod resume_job;
 mod revoke_token;
@@ -38,17 +40,17 @@ impl Engine {
             );
         }
         let reply = match command {
-            Command::PutJob { spec, condition } => self.put_job(now, &actor, spec, condition),
+            Command::PutJob { spec, condition } => self.put_job(now, &actor, *spec, condition),
             Command::PauseJob { job, condition } => self.pause_job(now, &actor, &job, condition),
             Command::ResumeJob { job, condition } => self.resume_job(now, &actor, &job, condition),
             Command::DeleteJob { job, condition } => self.delete_job(now, &actor, &job, condition),
-            Command::PutCalendar { spec, .. } => {
-                Err(Refusal::NoSuchCalendar(crate::model::CalendarRef {
-                    namespace: spec.namespace,
-                    name: spec.name,
-                }))
+            Command::PutCalendar { spec, condition } => {
+                self.put_calendar(now, &actor, spec, condition)
             }
-            Command::DeleteCalendar { calendar, .. } => Err(Refusal::NoSuchCalendar(calendar)),
+            Command::DeleteCalendar {
+                calendar,
+                condition,
+            } => self.delete_calendar(now, &actor, calendar, condition),
             Command::TriggerRuns { triggers } => Ok(self.trigger_runs(now, &actor, triggers)),
             Command::CancelRun { run, scope } => self.cancel_run(now, &actor, run, scope.as_ref()),
             Command::CreateToken { token } => self.create_token(now, &actor, token),
@@ -80,8 +82,14 @@ impl Engine {
                     vec![LoadKey::Run(*run)]
                 }
             }
+            Command::DeleteCalendar { calendar, .. } => {
+                if self.users_asked.contains_key(calendar) {
+                    Vec::new()
+                } else {
+                    vec![LoadKey::CalendarUsers(calendar.clone())]
+                }
+            }
             Command::PutCalendar { .. }
-            | Command::DeleteCalendar { .. }
             | Command::CreateToken { .. }
             | Command::RevokeToken { .. } => Vec::new(),
         };
@@ -134,6 +142,7 @@ impl Engine {
         row.updated = now.wall;
         row.actor = actor.clone();
         self.building.job_updated(id);
+        self.mark_job(id);
     }
 
     fn job_reply(&self, id: JobId, created: bool) -> Reply {

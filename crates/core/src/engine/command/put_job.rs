@@ -1,13 +1,15 @@
 //! Creates a job, or changes its definition. Repeating a definition changes nothing.
 //!
-//! Times up to the edit belong to the old version, so they are decided first; those of a pause are recorded. Only a
+//! Times up to the edit belong to the old version, so they are decided first; those it had not decided are recorded. Only a
 //! changed schedule is planned anew, from now on: nothing fires in the past.
 
 use std::sync::Arc;
 
-use crate::model::{Actor, JobRow, JobSpec, JobVersion, Now, ScheduleRow, SegmentId, WallMs};
+use crate::model::{
+    Actor, JobId, JobRow, JobSpec, JobVersion, Now, ScheduleRow, SegmentId, UnfiredReason, WallMs,
+};
 
-use super::super::jobs::{Compiled, Job};
+use super::super::jobs::Job;
 use super::super::{Condition, Engine, JobRef, Refusal};
 use super::Answer;
 
@@ -54,7 +56,7 @@ impl Engine {
             created: now.wall,
             actor: actor.clone(),
         };
-        let compiled = Arc::new(Compiled::new(version.clone()).map_err(Refusal::Invalid)?);
+        let compiled = Arc::new(self.compile_given(version.clone(), now.wall)?);
         let schedule = ScheduleRow {
             job: id,
             fired_through: WallMs(now.wall.0),
@@ -63,15 +65,9 @@ impl Engine {
             fires: 0,
             paused_through: None,
         };
-        self.jobs.insert(Job {
-            row,
-            compiled,
-            schedule,
-            stored_cursor: None,
-            live_scheduled: 0,
-            last_unfired: None,
-            timer: None,
-        });
+        let edition = self.calendars.edition();
+        self.jobs
+            .insert(Job::new(row, compiled, schedule, None, edition));
         self.building.job_inserted(id);
         self.building.version(version);
         self.plan_job(now, id);
@@ -91,7 +87,7 @@ impl Engine {
         if old.version.spec == spec {
             return Ok(self.job_reply(id, false));
         }
-        let replan = old.version.spec.schedule != spec.schedule;
+        let replan = old.version.spec.schedule_spec() != spec.schedule_spec();
         let number = old.version.version + 1;
         let version = JobVersion {
             job: id,
@@ -100,10 +96,10 @@ impl Engine {
             created: now.wall,
             actor: actor.clone(),
         };
-        let compiled = Arc::new(Compiled::new(version.clone()).map_err(Refusal::Invalid)?);
+        let compiled = Arc::new(self.compile_given(version.clone(), now.wall)?);
         self.fire_job(now, id);
-        if replan && self.jobs.expect(id).row.paused.is_some() {
-            self.record_pause(now, id);
+        if replan {
+            self.record_overtaken(now, id);
         }
         let job = self.jobs.expect_mut(id);
         job.compiled = compiled;
@@ -116,5 +112,17 @@ impl Engine {
             self.arm_job(id);
         }
         Ok(self.job_reply(id, false))
+    }
+
+    /// Times that passed and that the old schedule had not decided: those of a pause, or those it had put off.
+    fn record_overtaken(&mut self, now: Now, id: JobId) {
+        let job = self.jobs.expect(id);
+        let reason = match job.row.paused {
+            Some(_) => UnfiredReason::Paused,
+            None => UnfiredReason::Edited,
+        };
+        if job.row.paused.is_some() || job.schedule.next_nominal.is_some() {
+            self.record_passed(now, id, reason);
+        }
     }
 }

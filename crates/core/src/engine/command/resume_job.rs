@@ -1,8 +1,7 @@
-//! Lets a paused job fire again, from now on. The times of the pause make no runs; they are recorded as one range.
+//! Lets a paused job fire again. The times of the pause obey `on_resume`, which makes no runs of them unless told otherwise.
 
-use crate::model::{Actor, JobId, Now, UnfiredReason, WallMs};
+use crate::model::{Actor, Now};
 
-use super::super::fire_job::COUNT_CAP;
 use super::super::{Condition, Engine, JobRef};
 use super::Answer;
 
@@ -16,35 +15,20 @@ impl Engine {
     ) -> Answer {
         let id = self.find_job(job, condition)?;
         if self.jobs.expect(id).row.paused.is_some() {
-            self.record_pause(now, id);
-            self.jobs.expect_mut(id).row.paused = None;
+            self.refresh_plan(id);
+            let job = self.jobs.expect_mut(id);
+            job.row.paused = None;
+            job.schedule.paused_through = Some(now.wall);
+            let after_end = job.after_end_ms().is_some();
             self.touch_job(now, actor, id);
-            self.plan_job(now, id);
+            if after_end {
+                self.plan_job(now, id);
+            } else {
+                self.plan_next(id);
+                self.fire_job(now, id);
+                self.arm_job(id);
+            }
         }
         Ok(self.job_reply(id, false))
-    }
-
-    /// Gives the times of a pause so far their fate.
-    pub(super) fn record_pause(&mut self, now: Now, id: JobId) {
-        let job = self.jobs.expect(id);
-        let Some(schedule) = &job.compiled.schedule else {
-            return;
-        };
-        let after = job.schedule.fired_through;
-        let (Some(first), Some(last)) = (
-            schedule.next_after(after.0),
-            schedule.prev_at_or_before(now.wall.0),
-        ) else {
-            return;
-        };
-        if first <= last {
-            let count = schedule.count_between(after.0, last, COUNT_CAP);
-            self.record_unfired(
-                id,
-                (WallMs(first), WallMs(last)),
-                count,
-                UnfiredReason::Paused,
-            );
-        }
     }
 }

@@ -119,7 +119,7 @@ fn a_run_parked_under_an_old_version_loads_while_an_edit_is_on_its_way() {
     edited["description"] = "second".into();
     let spec: JobSpec = serde_json::from_value(edited).expect("valid");
     let command = Command::PutJob {
-        spec,
+        spec: Box::new(spec),
         condition: Condition::Any,
     };
     world.step(Input::Command {

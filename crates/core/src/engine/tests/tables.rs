@@ -18,6 +18,8 @@ pub(super) struct Tables {
     pub(super) keys: BTreeMap<IdempotencyHash, IdempotencyEntry>,
     pub(super) counters: BTreeMap<(SegmentId, NamespaceName), Counters>,
     pub(super) segments: BTreeMap<SegmentId, SegmentRow>,
+    pub(super) calendars: BTreeMap<(CalendarRef, u32), CalendarVersion>,
+    pub(super) sweeps: BTreeMap<SweepCause, SweepRow>,
 }
 
 impl Tables {
@@ -75,6 +77,14 @@ impl Tables {
         }
         self.counters.extend(changes.counters);
         self.segments.extend(changes.segments);
+        for (key, version) in changes.calendars {
+            let before = self.calendars.insert(key, version);
+            assert!(
+                before.is_none(),
+                "a version of a calendar was written twice"
+            );
+        }
+        self.sweeps.extend(changes.sweeps);
     }
 
     pub(super) fn record(&self, id: JobId) -> Option<JobRecord> {
@@ -92,6 +102,21 @@ impl Tables {
                 .map(|(_, r)| r.clone()),
             row,
         })
+    }
+
+    /// Jobs that use a calendar, or all of them.
+    fn users(&self, calendar: Option<&CalendarRef>) -> Vec<JobRecord> {
+        let uses = |record: &JobRecord| {
+            calendar.is_none_or(|calendar| {
+                let used = record.version.spec.calendar.clone().unwrap_or_default();
+                record.row.namespace == calendar.namespace
+                    && (used.only.contains(&calendar.name) || used.minus.contains(&calendar.name))
+            })
+        };
+        let live = self.jobs.values().filter(|row| !row.deleted);
+        live.filter_map(|row| self.record(row.id))
+            .filter(uses)
+            .collect()
     }
 
     pub(super) fn load(&self, request: LoadRequest) -> Loaded {
@@ -136,6 +161,21 @@ impl Tables {
                         .filter_map(|(_, id)| self.record(id))
                         .collect();
                     rows.push(LoadedRow::Due { before, jobs });
+                }
+                LoadKey::Swept { cause, after } => {
+                    let jobs = self.users(match &cause {
+                        SweepCause::Calendar(calendar) => Some(calendar),
+                        SweepCause::TimeZones => None,
+                    });
+                    let jobs = jobs
+                        .into_iter()
+                        .filter(|record| Some(record.row.id) > after);
+                    let jobs = jobs.take(LOAD_ROWS).collect();
+                    rows.push(LoadedRow::Swept { cause, jobs });
+                }
+                LoadKey::CalendarUsers(calendar) => {
+                    let users = self.users(Some(&calendar));
+                    rows.push(LoadedRow::CalendarUsers(calendar, users));
                 }
                 LoadKey::Parked { key, after } => {
                     let parked = self

@@ -224,7 +224,7 @@ fn a_stale_edit_is_refused_and_a_repeated_definition_changes_nothing() {
     );
     let spec: JobSpec = serde_json::from_value(noop("a")).expect("valid");
     let stale = world.command(Command::PutJob {
-        spec,
+        spec: Box::new(spec),
         condition: Condition::Revision(1),
     });
     assert!(matches!(

@@ -79,6 +79,9 @@ impl World {
             versions: Vec::new(),
             active,
             parked_keys,
+            calendars: tables.calendars.values().cloned().collect(),
+            sweeps: tables.sweeps.values().cloned().collect(),
+            new_time_zones: None,
         };
         Engine::boot(Options::default(), now, boot)
     }
@@ -191,7 +194,7 @@ impl World {
     pub(super) fn put(&mut self, yaml_like: serde_json::Value) -> JobId {
         let spec: JobSpec = serde_json::from_value(yaml_like).expect("a valid manifest");
         match self.command(Command::PutJob {
-            spec,
+            spec: Box::new(spec),
             condition: Condition::Any,
         }) {
             Ok(Reply::Job { record, .. }) => record.row.id,

@@ -37,7 +37,10 @@ impl Engine {
         worker.leased_from = now.mono;
         worker.last_heartbeat = Some(now.wall);
         worker.skew_ms = heartbeat.wall.since(now.wall);
+        let (host, skew_ms) = (worker.hello.host.clone(), worker.skew_ms);
         worker.load = heartbeat.load;
+        self.hear_clock(now, &host, heartbeat.wall);
+        self.warn_of_skew(process, skew_ms);
         let unnamed = self.compare_held(process, stream, &heartbeat);
         for (attempt, missing) in unnamed {
             match missing {
