@@ -49,10 +49,10 @@ impl Place {
         let data = require_data_dir(self.data.as_deref())?;
         // A relative path would change its meaning with the working directory of whoever reads it.
         let data = std::path::absolute(&data).map_err(|error| Failure::file(&data, &error))?;
-        Ok(Options {
-            insecure: self.insecure,
-            ..Options::new(data, self.listen)
-        })
+        let mut options = Options::new(data, self.listen);
+        options.insecure = self.insecure;
+        options.driver.engine.host = drumtower_sdk::host_name();
+        Ok(options)
     }
 }
 

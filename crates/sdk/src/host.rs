@@ -4,8 +4,8 @@ use drumtower_core::model::{Limits, WorkerName};
 
 const UNKNOWN: &str = "unknown";
 
-/// The machine's own name.
-pub(crate) fn name() -> String {
+/// The machine's own name, as workers announce it.
+pub fn name() -> String {
     let mut buffer = [0u8; 256];
     // SAFETY: the call writes at most `len` bytes into `buffer`, which lives beyond it.
     let status = unsafe { libc::gethostname(buffer.as_mut_ptr().cast(), buffer.len()) };

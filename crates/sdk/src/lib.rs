@@ -35,6 +35,7 @@ mod worker;
 
 pub use error::Error;
 pub use handler::{Context, HandlerError};
+pub use host::name as host_name;
 pub use shutdown::Leave;
 pub(crate) use shutdown::Shutdown;
 pub use worker::{Builder, Worker};

@@ -260,7 +260,6 @@ impl Engine {
             ..Job::new(record.row, compiled, record.schedule, cursor, edition)
         });
         self.arm_job(id);
-        self.consider(id);
     }
 
     /// The definition that a run is pinned to. Whoever loads a run loads this first.

@@ -98,7 +98,7 @@ impl Engine {
         self.write_starts(now);
     }
 
-    /// Sets the timer of a job's next due time, or clears it.
+    /// Sets the timer of a job's next due time, or clears it; one that is far away lets the job leave memory.
     pub(super) fn arm_job(&mut self, id: JobId) {
         let now = self.now;
         let Some(job) = self.jobs.get_mut(id) else {
@@ -112,6 +112,7 @@ impl Engine {
         {
             job.timer = Some(self.wheel.insert(now.mono_at(due).0, Timer::JobDue(id)));
         }
+        self.consider(id);
     }
 
     pub(super) fn arm_lease(&mut self, now: Now, process: ProcessId) {
@@ -136,7 +137,6 @@ impl Engine {
         if self.jobs.get(id).is_some() {
             self.fire_job(now, id);
             self.arm_job(id);
-            self.consider(id);
         }
     }
 

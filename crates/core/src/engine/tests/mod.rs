@@ -1,8 +1,13 @@
 //! The engine by itself: steps in, batches out, against a tiny store of maps.
 
+mod calendars;
+mod clock;
 mod fires;
 mod leases;
+mod memory;
+mod misfires;
 mod parks;
+mod priorities;
 mod races;
 mod random;
 mod tables;

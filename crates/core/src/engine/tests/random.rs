@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 
 use super::super::*;
+use super::fires::account_every;
 use super::world::*;
 use crate::model::*;
 
@@ -21,12 +22,39 @@ enum Act {
     Restart,
     Pause,
     Resume,
+    Policy(usize),
+}
+
+/// What a job may say about times that passed.
+const POLICIES: [&str; 5] = [
+    r#"{"misfire": {"policy": "skip"}}"#,
+    r#"{"misfire": {"policy": "all", "max": 7}, "on_resume": {"policy": "all", "gap": "1500ms"}}"#,
+    r#"{"misfire": {"policy": "all", "window": "20s", "gap": "2s"}, "on_resume": {"policy": "latest"}}"#,
+    r#"{"misfire": {"window": "10s"}}"#,
+    r#"{"overlap": "skip"}"#,
+];
+/// The jobs whose times are accounted for, with their periods.
+const TIMED: [(&str, i64); 2] = [("a", 1000), ("c", 700)];
+
+fn timed(name: &str, period: i64, policy: &str) -> serde_json::Value {
+    let mut spec = every(name, &format!("{period}ms"), "allow");
+    let policy: serde_json::Value = serde_json::from_str(policy).expect("JSON");
+    for (key, value) in policy.as_object().expect("keys") {
+        spec[key] = value.clone();
+    }
+    if name == "c" {
+        spec["jitter"] = serde_json::json!("500ms");
+    }
+    spec
 }
 
 fn act() -> impl Strategy<Value = Act> {
     prop_oneof![
         4 => (1_u64..4_000).prop_map(Act::Pass),
         1 => (-5_000_i64..5_000).prop_map(Act::StepClock),
+        1 => (-7_200_000_i64..7_200_000).prop_map(Act::StepClock),
+        1 => (5_000_u64..200_000).prop_map(Act::Pass),
+        1 => (0..POLICIES.len()).prop_map(Act::Policy),
         4 => Just(Act::Trigger),
         2 => (0_u64..3).prop_map(Act::Connect),
         1 => (0_u64..3).prop_map(Act::Break),
@@ -65,7 +93,9 @@ struct Play {
 impl Play {
     fn new() -> Self {
         let mut world = World::new();
-        world.put(every("a", "1s", "skip"));
+        for (name, period) in TIMED {
+            world.put(timed(name, period, "{}"));
+        }
         world.put(noop("b"));
         let puppets = (0..3).map(|process| (process, Puppet::default())).collect();
         let mut play = Self {
@@ -229,13 +259,8 @@ impl Play {
                     params: None,
                     idempotency_key: None,
                 };
-                let command = Command::TriggerRuns {
+                self.step_command(Command::TriggerRuns {
                     triggers: vec![trigger],
-                };
-                self.world.step(Input::Command {
-                    ticket: Ticket(0),
-                    actor: Actor::new("t"),
-                    command,
                 });
             }
             Act::Connect(process) => self.connect(process),
@@ -252,12 +277,7 @@ impl Play {
             Act::Finish(process, good) => self.finish(process, good),
             Act::Cancel(index) => {
                 if let Some(run) = self.world.tables.active.keys().nth(index).copied() {
-                    let command = Command::CancelRun { run, scope: None };
-                    self.world.step(Input::Command {
-                        ticket: Ticket(0),
-                        actor: Actor::new("t"),
-                        command,
-                    });
+                    self.step_command(Command::CancelRun { run, scope: None });
                 }
             }
             Act::Restart => {
@@ -267,21 +287,51 @@ impl Play {
                 self.world.restart();
             }
             Act::Pause | Act::Resume => {
-                let (job, condition) = (job_ref("a"), Condition::Any);
-                let pause = matches!(act, Act::Pause);
-                let command = if pause {
-                    Command::PauseJob { job, condition }
-                } else {
-                    Command::ResumeJob { job, condition }
-                };
-                self.world.step(Input::Command {
-                    ticket: Ticket(0),
-                    actor: Actor::new("t"),
-                    command,
-                });
+                for (name, _) in TIMED {
+                    let (job, condition) = (job_ref(name), Condition::Any);
+                    let command = match act {
+                        Act::Pause => Command::PauseJob { job, condition },
+                        _ => Command::ResumeJob { job, condition },
+                    };
+                    self.step_command(command);
+                }
+            }
+            Act::Policy(index) => {
+                for (name, period) in TIMED {
+                    let spec = timed(name, period, POLICIES[index]);
+                    self.step_command(Command::PutJob {
+                        spec: serde_json::from_value(spec).expect("a manifest"),
+                        condition: Condition::Any,
+                    });
+                }
             }
         }
         self.settle();
+    }
+
+    fn step_command(&mut self, command: Command) {
+        self.world.step(Input::Command {
+            ticket: Ticket(0),
+            actor: Actor::new("t"),
+            command,
+        });
+    }
+
+    /// Every due time up to the cursor has one fate, and the cursor is not far behind an active job.
+    fn account(&self) {
+        for (name, period) in TIMED {
+            let tables = &self.world.tables;
+            let row = tables.jobs.values().find(|row| row.name.as_str() == name);
+            let row = row.expect("a job");
+            let schedule = &tables.schedules[&row.id];
+            let through = schedule.fired_through.0;
+            account_every(&self.world, row.id, period, START, through);
+            if row.paused.is_none() {
+                let next = schedule.next_nominal.expect("it never ends").0;
+                assert_eq!(next, (through / period + 1) * period);
+                assert!(schedule.next_due.is_some_and(|due| due.0 >= next));
+            }
+        }
     }
 }
 
@@ -294,6 +344,7 @@ proptest! {
         for act in acts {
             play.act(act);
         }
+        play.account();
         for run in play.world.tables.active.values().chain(play.world.tables.history.values()) {
             let mut state = RunState::Pending;
             for transition in &run.transitions[1..] {

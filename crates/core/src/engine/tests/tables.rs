@@ -119,6 +119,19 @@ impl Tables {
             .collect()
     }
 
+    /// The versions that runs are pinned to and that are not current.
+    pub(super) fn pinned(&self, runs: &[Run]) -> Vec<JobVersion> {
+        let old = |run: &&Run| self.jobs[&run.job].version != run.job_version;
+        let mut keys: Vec<_> = runs
+            .iter()
+            .filter(old)
+            .map(|run| (run.job, run.job_version))
+            .collect();
+        keys.sort_unstable();
+        keys.dedup();
+        keys.iter().map(|key| self.versions[key].clone()).collect()
+    }
+
     pub(super) fn load(&self, request: LoadRequest) -> Loaded {
         let mut rows = Vec::new();
         for key in request.keys {
@@ -134,6 +147,8 @@ impl Tables {
                 LoadKey::Run(id) => {
                     if let Some(run) = self.active.get(&id) {
                         rows.extend(self.record(run.job).map(LoadedRow::Job));
+                        let pinned = self.pinned(std::slice::from_ref(run));
+                        rows.extend(pinned.into_iter().map(LoadedRow::Version));
                     }
                     rows.push(LoadedRow::Run(
                         id,
@@ -194,6 +209,7 @@ impl Tables {
                             .filter_map(|id| self.record(id))
                             .map(LoadedRow::Job),
                     );
+                    rows.extend(self.pinned(&runs).into_iter().map(LoadedRow::Version));
                     rows.push(LoadedRow::Parked { key, runs });
                 }
             }

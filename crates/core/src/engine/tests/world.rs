@@ -76,7 +76,7 @@ impl World {
                 .into_iter()
                 .filter_map(|id| tables.record(id))
                 .collect(),
-            versions: Vec::new(),
+            versions: tables.pinned(&active),
             active,
             parked_keys,
             calendars: tables.calendars.values().cloned().collect(),
