@@ -20,11 +20,11 @@ pub enum Error {
     Role(String),
     #[error(transparent)]
     Store(#[from] drumtower_store::Error),
-    #[error("job {job} version {version}: schedule entry {entry}: {message}")]
+    #[error("job {job} version {version}: {field}: {message}")]
     Schedule {
         job: String,
         version: u32,
-        entry: usize,
+        field: String,
         message: String,
     },
 }

@@ -2,22 +2,18 @@
 
 use std::collections::BTreeSet;
 
-use drumtower_core::model::{JobId, JobRecord, JobVersion, Unfired, WallMs};
+use drumtower_core::model::{JobId, JobRecord, Unfired, WallMs};
 use drumtower_store::{JobFilter, Read};
 
 use super::PAGE;
-use super::occurrences::{Fates, Time};
+use super::after_end::Chain;
+use super::catch_up::Decisions;
+use super::life::Source;
+use super::occurrences::Fates;
 use super::options::Options;
 use super::report::{Class, Report};
 use super::scan::Occurrence;
 use crate::Error;
-use crate::expand::Plan;
-
-struct Context<'a> {
-    store: &'a dyn Read,
-    options: &'a Options,
-    now: WallMs,
-}
 
 pub(super) fn check(
     store: &dyn Read,
@@ -28,7 +24,7 @@ pub(super) fn check(
 ) -> Result<(), Error> {
     occurrences.sort_unstable();
     report.counts.fired_times = occurrences.len() as u64;
-    let context = Context {
+    let source = Source {
         store,
         options,
         now,
@@ -39,7 +35,7 @@ pub(super) fn check(
         let page = store.jobs(&JobFilter::default(), after.as_ref(), PAGE)?;
         for record in &page.jobs {
             seen.insert(record.row.id);
-            context.job(record, of_job(occurrences, record.row.id), report)?;
+            job(&source, record, of_job(occurrences, record.row.id), report)?;
         }
         match page.next {
             Some(next) => after = Some(next),
@@ -53,7 +49,7 @@ pub(super) fn check(
             continue;
         }
         match store.job(id)? {
-            Some(record) => context.job(&record, chunk, report)?,
+            Some(record) => job(&source, &record, chunk, report)?,
             None => report.add(Class::Other, "V1", id, || {
                 format!("{} belongs to a job that is not there", chunk[0].run)
             }),
@@ -68,95 +64,56 @@ fn of_job(occurrences: &[Occurrence], job: JobId) -> &[Occurrence] {
     &occurrences[first..first + count]
 }
 
-impl Context<'_> {
-    fn job(
-        &self,
-        record: &JobRecord,
-        fired: &[Occurrence],
-        report: &mut Report,
-    ) -> Result<(), Error> {
-        report.counts.jobs += 1;
-        let versions = self.versions(record)?;
-        let floor = self.floor(&versions);
-        let horizon = self
-            .now
-            .plus(-self.options.grace_ms)
-            .max(record.schedule.fired_through);
-        let newest = fired
-            .last()
-            .map_or(horizon, |occurrence| occurrence.nominal.max(horizon));
-        let unfired = self.unfired(record.row.id, floor)?;
-        let newest = unfired
-            .last()
-            .map_or(newest, |range| range.last.max(newest));
-        let mut times = Vec::new();
-        for (index, version) in versions.iter().enumerate() {
-            let until = versions
-                .get(index + 1)
-                .map_or(WallMs(i64::MAX), |next| next.created);
-            let plan = Plan::new(version)?;
-            let span = (version.created.max(floor), until.min(newest));
-            times.extend(plan.times(span.0, span.1).into_iter().map(|at| Time {
-                at,
-                required: at > version.created
-                    && at < until
-                    && at <= horizon
-                    && active(record, at, self.options),
-            }));
-        }
-        Fates {
-            job: record.row.id,
-            floor,
-            times,
-            fired,
-            unfired: &unfired,
-        }
-        .check(report);
-        Ok(())
+fn job(
+    source: &Source<'_>,
+    record: &JobRecord,
+    fired: &[Occurrence],
+    report: &mut Report,
+) -> Result<(), Error> {
+    report.counts.jobs += 1;
+    let life = source.life(record, fired)?;
+    let unfired = unfired(source.store, record.row.id, life.floor)?;
+    let options = source.options;
+    Fates {
+        job: record.row.id,
+        life: &life,
+        fired,
+        unfired: &unfired,
+        options,
     }
-
-    fn versions(&self, record: &JobRecord) -> Result<Vec<JobVersion>, Error> {
-        let mut versions = Vec::new();
-        for number in 1..record.row.version {
-            versions.extend(self.store.job_version(record.row.id, number)?);
-        }
-        versions.push(record.version.clone());
-        Ok(versions)
+    .check(report);
+    Decisions {
+        record,
+        life: &life,
+        fired,
+        options,
     }
-
-    /// Before this, retention may have taken what there was.
-    fn floor(&self, versions: &[JobVersion]) -> WallMs {
-        let kept = versions
-            .iter()
-            .filter_map(|version| version.spec.retention.age_ms())
-            .min();
-        kept.map_or(WallMs(i64::MIN), |age| {
-            self.now.plus(self.options.grace_ms - age)
-        })
+    .check(report);
+    Chain {
+        record,
+        life: &life,
+        fired,
+        unfired: &unfired,
+        now: source.now,
+        options,
     }
-
-    /// All ranges of a job, oldest first.
-    fn unfired(&self, job: JobId, floor: WallMs) -> Result<Vec<Unfired>, Error> {
-        let mut ranges: Vec<Unfired> = Vec::new();
-        let mut from = floor;
-        loop {
-            let page = self.store.unfired(job, from, WallMs(i64::MAX), PAGE)?;
-            let full = page.len() == PAGE;
-            let known = ranges.last().map(|range| range.first);
-            let before = ranges.len();
-            ranges.extend(page.into_iter().filter(|range| Some(range.first) > known));
-            match ranges.last() {
-                Some(last) if full && ranges.len() > before => from = last.first.plus(1),
-                _ => return Ok(ranges),
-            }
-        }
-    }
+    .check(report);
+    Ok(())
 }
 
-/// Whether the job was certainly in force at `at`. A pause that is over has left its range; one that is not, and a
-/// deletion, leave open what became of times that nobody waits for.
-fn active(record: &JobRecord, at: WallMs, options: &Options) -> bool {
-    let not_paused = record.row.paused.as_ref().is_none_or(|pause| at < pause.at);
-    let not_deleted = !record.row.deleted || at < record.row.updated.plus(-options.grace_ms);
-    not_paused && not_deleted
+/// All ranges of a job, oldest first.
+fn unfired(store: &dyn Read, job: JobId, floor: WallMs) -> Result<Vec<Unfired>, Error> {
+    let mut ranges: Vec<Unfired> = Vec::new();
+    let mut from = floor;
+    loop {
+        let page = store.unfired(job, from, WallMs(i64::MAX), PAGE)?;
+        let full = page.len() == PAGE;
+        let known = ranges.last().map(|range| range.first);
+        let before = ranges.len();
+        ranges.extend(page.into_iter().filter(|range| Some(range.first) > known));
+        match ranges.last() {
+            Some(last) if full && ranges.len() > before => from = last.first.plus(1),
+            _ => return Ok(ranges),
+        }
+    }
 }

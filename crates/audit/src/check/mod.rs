@@ -4,21 +4,26 @@
 //! |---|---|
 //! | V1 no lost trigger | each time of the schedules with the runs and the ranges of unfired times |
 //! | V2 no double trigger | occurrences and keys of the runs with each other and with the answers callers got |
-//! | V3, V4 never early, in time | the tasks' own start times with the due times |
+//! | V3, V4 never early, in time | the tasks' own start times with the due times, those with the nominal times and the jitter |
 //! | V5, V6, V13 attempts | starts and ends of the tasks with the attempts of the row |
 //! | V7, V18 states | the transitions of each run with a table of its own |
 //! | V8 conservation | counter rows with counted rows |
+//! | V10 bounded catch-up | the runs that one decision made, and their age, with `misfire`, `on_resume` and `max_fires` |
+//! | V11 overlap | runs of `after_end` jobs with each other |
 //! | V9 durable | answers callers got with the runs that are there |
 //! | V16 settled | runs that are live at the end with how long they may be |
 //!
 //! The store must be at rest. Its runs are read once, page by page, in whatever order; memory holds numbers only: for
-//! each run 8 bytes, 32 and 24 for a journaled start and end, 16 for an answer, 16 for a key, 24 for an occurrence. So a
+//! each run 8 bytes, 32 and 24 for a journaled start and end, 16 for an answer, 16 for a key, 56 for an occurrence. So a
 //! test of fifteen million triggered and journaled runs needs about 1.5 GB, and up to twice that while the arrays grow.
 
+mod after_end;
 mod answers;
 mod automaton;
+mod catch_up;
 mod evidence;
 mod jobs;
+mod life;
 mod live;
 mod occurrences;
 mod options;

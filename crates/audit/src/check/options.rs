@@ -10,6 +10,8 @@ pub struct Options {
     pub grace_ms: i64,
     /// How far the clocks of servers and workers may differ.
     pub clock_bound_ms: i64,
+    /// How far a server's wall clock was set forward or back while it ran.
+    pub clock_step_ms: i64,
     /// The lease that workers hold, for how long an attempt may outlive its timeout.
     pub lease_ms: i64,
     pub journaled: Journaled,
@@ -36,6 +38,7 @@ impl Default for Options {
             now: None,
             grace_ms: 60_000,
             clock_bound_ms: 0,
+            clock_step_ms: 0,
             lease_ms: 15_000,
             journaled: Journaled::Seen,
             settled: false,

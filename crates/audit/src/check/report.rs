@@ -56,7 +56,10 @@ pub struct Counts {
     pub jobs: u64,
     pub due_times: u64,
     pub fired_times: u64,
+    /// At least: of 10,000 and more in one range nobody counts them all.
     pub unfired_times: u64,
+    /// Spans that hold too many times to list: only their beginning and their ends were looked at.
+    pub sampled_spans: u64,
     /// Violations by promise.
     pub violations: BTreeMap<&'static str, u64>,
 }

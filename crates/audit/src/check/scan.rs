@@ -7,6 +7,7 @@ use drumtower_store::{Read, RunFilter};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::PAGE;
+use super::automaton::ends;
 use super::evidence::{Evidence, key_hash, of_run};
 use super::options::{Journaled, Options};
 use super::report::{Class, Report};
@@ -20,6 +21,16 @@ pub(super) struct Occurrence {
     pub job: JobId,
     pub nominal: WallMs,
     pub run: RunId,
+    pub due: WallMs,
+    pub created: WallMs,
+    /// [`Occurrence::LIVE`] when it has not.
+    pub ended: WallMs,
+    pub version: u32,
+}
+
+impl Occurrence {
+    /// Later than every end.
+    pub const LIVE: WallMs = WallMs(i64::MAX);
 }
 
 /// What is compared across runs.
@@ -117,6 +128,10 @@ impl Scan {
                     job: run.job,
                     nominal,
                     run: run.id,
+                    due: run.due,
+                    created: run.created,
+                    ended: end_of(run),
+                    version: run.job_version,
                 });
             }
             (Origin::Api, None) => {}
@@ -155,6 +170,14 @@ impl Scan {
                 });
             }
         }
+    }
+}
+
+/// When a run ended, by its own list of transitions.
+fn end_of(run: &Run) -> WallMs {
+    match run.transitions.last() {
+        Some(last) if ends(last.to) => last.at,
+        _ => Occurrence::LIVE,
     }
 }
 

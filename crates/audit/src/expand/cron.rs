@@ -1,36 +1,36 @@
 //! Cron, read for the second time.
 //!
-//! Fields are sets of numbers. An entry whose second, minute and hour hold no star names times of day: those are looked
-//! up on each date, shifted over a gap and taken once in a fold. Any other entry follows the clock: each minute that
-//! passes is held against the fields.
+//! Fields are sets of numbers, and of rules for days. An entry whose second, minute and hour hold no star names times of
+//! day: those are looked up on each date, and what clocks skip or repeat is the entry's choice. Any other entry follows
+//! the clock: each minute that passes is held against the fields.
 
+use drumtower_core::schedule::DayRule;
+use jiff::ToSpan;
 use jiff::civil::{Date, Time};
-use jiff::tz::{TimeZone, TimeZoneDatabase};
-use jiff::{Timestamp, ToSpan};
+
+use super::days::Choice;
+use super::local::Local;
+use super::month::{Monthday, Weekday};
 
 #[derive(Clone, Debug)]
 pub(super) struct Cron {
     seconds: Vec<i8>,
     minutes: Vec<i8>,
     hours: Vec<i8>,
-    days: Vec<i8>,
+    days: Vec<Monthday>,
     months: Vec<i8>,
-    weekdays: Vec<i8>,
+    weekdays: Vec<Weekday>,
     years: Option<Vec<i16>>,
-    /// Both day fields are restricted: either of them is enough.
+    /// Both day fields are restricted and either of them is enough.
     either_day: bool,
     fixed: bool,
-    zone: TimeZone,
+    local: Local,
 }
 
 const MONTHS: &str = "jan feb mar apr may jun jul aug sep oct nov dec";
-const WEEKDAYS: &str = "sun mon tue wed thu fri sat";
 
 impl Cron {
-    pub fn parse(text: &str, zone: &str) -> Result<Self, String> {
-        let zone = TimeZoneDatabase::bundled()
-            .get(zone.trim())
-            .map_err(|error| error.to_string())?;
+    pub fn parse(text: &str, rule: DayRule, local: Local) -> Result<Self, String> {
         let text = long_form(text.trim().to_ascii_lowercase());
         let fields: Vec<&str> = text.split_whitespace().collect();
         let (second, rest, year) = match fields.len() {
@@ -39,83 +39,65 @@ impl Cron {
             7 => (fields[0], &fields[1..6], Some(fields[6])),
             count => return Err(format!("`{text}` has {count} fields")),
         };
-        // A week that ends on Sunday is written with 7; open ends stop at Saturday.
-        let weekdays = numbers(
-            &rest[4].replace("-sun", "-7"),
-            Span {
-                low: 0,
-                last: 6,
-                high: 7,
-            },
-            WEEKDAYS,
-        )?;
-        let weekdays = weekdays.into_iter().map(|day| day % 7).collect();
-        let plain = |field, low, high| {
-            numbers(
-                field,
-                Span {
-                    low,
-                    last: high,
-                    high,
-                },
-                "",
-            )
-        };
-        let small = |values: Vec<i16>| {
-            values
-                .into_iter()
-                .map(|value| value as i8)
-                .collect::<Vec<i8>>()
+        let [minute, hour, day, month, weekday] = rest else {
+            return Err(format!("`{text}` has too few fields"));
         };
         let open = |field: &str| field.starts_with(['*', '?']);
+        let both = !open(day) && !open(weekday);
         Ok(Self {
-            seconds: small(plain(second, 0, 59)?),
-            minutes: small(plain(rest[0], 0, 59)?),
-            hours: small(plain(rest[1], 0, 23)?),
-            days: small(plain(rest[2], 1, 31)?),
-            months: small(numbers(
-                rest[3],
-                Span {
-                    low: 1,
-                    last: 12,
-                    high: 12,
-                },
-                MONTHS,
-            )?),
-            weekdays: small(weekdays),
-            years: year.map(|year| plain(year, 1970, 2199)).transpose()?,
-            either_day: !open(rest[2]) && !open(rest[4]),
-            fixed: ![second, rest[0], rest[1]]
+            seconds: small(numbers(second, Span::plain(0, 59), "")?),
+            minutes: small(numbers(minute, Span::plain(0, 59), "")?),
+            hours: small(numbers(hour, Span::plain(0, 23), "")?),
+            days: Monthday::field(day)?,
+            months: small(numbers(month, Span::plain(1, 12), MONTHS)?),
+            weekdays: Weekday::field(weekday)?,
+            years: year
+                .map(|year| numbers(year, Span::plain(1970, 2199), ""))
+                .transpose()?,
+            either_day: both && rule == DayRule::Or,
+            fixed: ![second, minute, hour]
                 .iter()
                 .any(|field| field.contains('*')),
-            zone,
+            local,
         })
     }
 
-    /// Times in `(after, through]`, in seconds since 1970, in any order and possibly repeated.
-    pub fn times(&self, after: i64, through: i64) -> Vec<i64> {
-        let mut found = if self.fixed {
-            self.by_date(after, through)
+    /// The least distance between two of its times that need be thought of.
+    pub fn spacing_ms(&self) -> i64 {
+        if self.seconds.len() > 1 {
+            1_000
         } else {
-            self.by_minute(after, through)
+            60_000
+        }
+    }
+
+    /// Times in `[from, through]`, in any order and possibly repeated.
+    pub fn times(&self, from: i64, through: i64, choice: &Choice) -> Vec<i64> {
+        let mut found = if self.fixed {
+            self.by_date(from, through, choice)
+        } else {
+            self.by_minute(from, through, choice)
         };
-        found.retain(|at| *at > after && *at <= through);
+        found.retain(|at| (from..=through).contains(at));
         found
     }
 
-    fn by_date(&self, after: i64, through: i64) -> Vec<i64> {
+    fn by_date(&self, from: i64, through: i64, choice: &Choice) -> Vec<i64> {
         let mut found = Vec::new();
-        let (Some(mut date), Some(last)) = (self.date_at(after), self.date_at(through)) else {
+        let (Some(first), Some(last)) = (self.local.date_at(from), self.local.date_at(through))
+        else {
             return found;
         };
-        // A gap can carry a time into the next day.
-        date = date.checked_sub(1.day()).unwrap_or(date);
+        // A gap can carry a time into the next day, and a roll much further.
+        let reach = choice.reach() + 1;
+        let mut date = first.saturating_sub(reach.days());
+        let last = last.saturating_add(choice.reach().days());
         while date <= last {
-            if self.day_matches(date) {
-                found.extend(
-                    self.times_of_day()
-                        .filter_map(|time| self.instant(date, time)),
-                );
+            let day = self.names(date).then(|| choice.target(date)).flatten();
+            if let Some(day) = day {
+                for time in self.times_of_day() {
+                    found.extend(self.local.instants(day.to_datetime(time)));
+                }
             }
             let Ok(next) = date.tomorrow() else { break };
             date = next;
@@ -123,40 +105,32 @@ impl Cron {
         found
     }
 
-    fn by_minute(&self, after: i64, through: i64) -> Vec<i64> {
+    fn by_minute(&self, from: i64, through: i64, choice: &Choice) -> Vec<i64> {
         let mut found = Vec::new();
-        let mut minute = after.div_euclid(60) * 60;
+        let mut minute = from.div_euclid(60_000) * 60_000;
         let mut day = None;
         while minute <= through {
-            let Ok(at) = Timestamp::from_second(minute) else {
+            let Some(civil) = self.local.shown(minute) else {
                 break;
             };
-            let civil = self.zone.to_datetime(at);
+            let date = civil.date();
             let matches = match day {
-                Some((date, matches)) if date == civil.date() => matches,
-                _ => day.insert((civil.date(), self.day_matches(civil.date()))).1,
+                Some((known, matches)) if known == date => matches,
+                _ => {
+                    day.insert((date, self.names(date) && choice.counts(date)))
+                        .1
+                }
             };
             if matches
                 && self.hours.contains(&civil.hour())
                 && self.minutes.contains(&civil.minute())
             {
-                found.extend(
-                    self.seconds
-                        .iter()
-                        .map(|second| minute + i64::from(*second)),
-                );
+                let seconds = self.seconds.iter();
+                found.extend(seconds.map(|second| minute + i64::from(*second) * 1_000));
             }
-            minute += 60;
+            minute += 60_000;
         }
         found
-    }
-
-    fn date_at(&self, second: i64) -> Option<Date> {
-        Some(
-            self.zone
-                .to_datetime(Timestamp::from_second(second).ok()?)
-                .date(),
-        )
     }
 
     fn times_of_day(&self) -> impl Iterator<Item = Time> + '_ {
@@ -172,17 +146,9 @@ impl Cron {
         seconds.filter_map(|(hour, minute, second)| Time::new(hour, minute, second, 0).ok())
     }
 
-    /// In a gap the time moves on by its length; of a fold the first pass counts.
-    fn instant(&self, date: Date, time: Time) -> Option<i64> {
-        let ambiguous = self.zone.to_ambiguous_timestamp(date.to_datetime(time));
-        ambiguous.compatible().ok().map(Timestamp::as_second)
-    }
-
-    fn day_matches(&self, date: Date) -> bool {
-        let by_day = self.days.contains(&date.day());
-        let by_weekday = self
-            .weekdays
-            .contains(&date.weekday().to_sunday_zero_offset());
+    fn names(&self, date: Date) -> bool {
+        let by_day = self.days.iter().any(|day| day.is(date));
+        let by_weekday = self.weekdays.iter().any(|weekday| weekday.is(date));
         let day = if self.either_day {
             by_day || by_weekday
         } else {
@@ -194,6 +160,10 @@ impl Cron {
             .is_none_or(|years| years.contains(&date.year()));
         day && year && self.months.contains(&date.month())
     }
+}
+
+fn small(values: Vec<i16>) -> Vec<i8> {
+    values.into_iter().map(|value| value as i8).collect()
 }
 
 fn long_form(text: String) -> String {
@@ -210,14 +180,24 @@ fn long_form(text: String) -> String {
 
 /// What a field may hold: from `low` to `high`, where `*` and open steps end at `last`.
 #[derive(Clone, Copy)]
-struct Span {
-    low: i16,
-    last: i16,
-    high: i16,
+pub(super) struct Span {
+    pub low: i16,
+    pub last: i16,
+    pub high: i16,
+}
+
+impl Span {
+    pub fn plain(low: i16, high: i16) -> Self {
+        Self {
+            low,
+            last: high,
+            high,
+        }
+    }
 }
 
 /// The numbers that a field holds. `names` stand for the numbers from the lowest on.
-fn numbers(field: &str, span: Span, names: &str) -> Result<Vec<i16>, String> {
+pub(super) fn numbers(field: &str, span: Span, names: &str) -> Result<Vec<i16>, String> {
     let number = |text: &str| -> Result<i16, String> {
         let named = names
             .split_whitespace()

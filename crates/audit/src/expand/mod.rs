@@ -1,111 +1,178 @@
 //! Schedules, expanded for the second time.
 //!
-//! This is the checker's own reading of `schedule:` in a manifest. It is slow and plain on purpose and takes nothing
-//! from the scheduler but the words of the manifest and the time-zone database.
+//! This is the checker's own reading of everything in a manifest that says when a job is due: `schedule`, `calendar`,
+//! `bounds` and `jitter`. It is slow and plain on purpose and takes nothing from the scheduler but the words of the
+//! manifests and the time-zone database.
 
 mod cron;
+mod days;
+mod local;
+mod month;
+mod rule;
 
 #[cfg(test)]
 mod tests;
 
-use drumtower_core::model::{JobVersion, WallMs};
+use std::collections::{BTreeMap, BTreeSet};
+
+use drumtower_core::model::{CalendarName, CalendarVersion, JobVersion, WallMs};
+use drumtower_core::schedule::CalendarUse;
 use jiff::Timestamp;
 
 use crate::Error;
-use cron::Cron;
+use days::{Choice, Days};
+use rule::Rule;
+
+/// The versions of the calendars of a namespace, oldest first.
+pub type Calendars = BTreeMap<CalendarName, Vec<CalendarVersion>>;
 
 /// All nominal times of one version of a job.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Plan {
     rules: Vec<Rule>,
+    eras: Vec<Era>,
+    /// Nothing before the first, nothing from the second on.
+    bounds: (Option<i64>, Option<i64>),
+    jitter_ms: i64,
+    max_fires: Option<u64>,
+    after_end_ms: Option<i64>,
 }
 
+/// Calendars change while schedules use them: each state counts for the times after it began.
 #[derive(Clone, Debug)]
-enum Rule {
-    Cron(Box<Cron>),
-    Every { period_ms: i64, anchor_ms: i64 },
-    At(i64),
+struct Era {
+    /// `None` for the first one that is known.
+    after: Option<i64>,
+    choice: Choice,
 }
 
 impl Plan {
-    pub fn new(version: &JobVersion) -> Result<Self, Error> {
-        let mut rules = Vec::new();
-        for (index, entry) in version.spec.schedule.iter().enumerate() {
-            let rule = match (&entry.cron, &entry.every, &entry.at) {
-                (Some(line), None, None) => {
-                    Cron::parse(line, entry.timezone.as_deref().unwrap_or("UTC"))
-                        .map(|cron| Rule::Cron(Box::new(cron)))
-                }
-                (None, Some(every), None) => interval(every, entry.anchor.as_deref()),
-                (None, None, Some(at)) => instant(at).map(Rule::At),
-                _ => Err("it is not exactly one of cron, every and at".to_owned()),
-            };
-            rules.push(rule.map_err(|message| Error::Schedule {
+    /// `calendars` must hold those that the version uses.
+    pub fn new(version: &JobVersion, calendars: &Calendars) -> Result<Self, Error> {
+        let spec = &version.spec;
+        let fault = |field: String| {
+            move |message: String| Error::Schedule {
                 job: version.job.to_string(),
                 version: version.version,
-                entry: index + 1,
+                field,
                 message,
-            })?);
+            }
+        };
+        let mut rules = Vec::new();
+        let mut after_end_ms = None;
+        for (index, entry) in spec.schedule.iter().enumerate() {
+            let entry_fault = fault(format!("schedule entry {}", index + 1));
+            match &entry.after_end {
+                Some(delay) => after_end_ms = Some(duration(delay).map_err(entry_fault)?),
+                None => rules.push(Rule::read(entry).map_err(entry_fault)?),
+            }
         }
-        Ok(Self { rules })
+        let bounds = spec.bounds.clone().unwrap_or_default();
+        let bound = |text: &Option<String>| text.as_deref().map(instant).transpose();
+        let bounds_read = bound(&bounds.start)
+            .and_then(|start| Ok((start, bound(&bounds.end)?)))
+            .map_err(fault("bounds".to_owned()))?;
+        let jitter = spec.jitter.as_deref().map(duration).transpose();
+        Ok(Self {
+            rules,
+            eras: match &spec.calendar {
+                Some(used) => eras(used, calendars).map_err(fault("calendar".to_owned()))?,
+                None => vec![Era {
+                    after: None,
+                    choice: Choice::default(),
+                }],
+            },
+            bounds: bounds_read,
+            jitter_ms: jitter.map_err(fault("jitter".to_owned()))?.unwrap_or(0),
+            max_fires: bounds.max_fires,
+            after_end_ms,
+        })
+    }
+
+    /// How late after its nominal time a run may be due, at most.
+    pub fn jitter_ms(&self) -> i64 {
+        self.jitter_ms
+    }
+
+    pub fn max_fires(&self) -> Option<u64> {
+        self.max_fires
+    }
+
+    /// The delay of a schedule that counts from the end of the last run: it has no times of its own.
+    pub fn after_end_ms(&self) -> Option<i64> {
+        self.after_end_ms
+    }
+
+    /// Whether calendars were edited in `[from, through]`.
+    pub fn changes_within(&self, from: WallMs, through: WallMs) -> bool {
+        let mut changes = self.eras.iter().filter_map(|era| era.after);
+        changes.any(|change| (from.0..=through.0).contains(&change))
+    }
+
+    /// A span in which there is a bounded number of times, however dense they are.
+    pub fn window_ms(&self, times: i64) -> i64 {
+        const DAY_MS: i64 = 86_400_000;
+        let spacing = self.rules.iter().map(Rule::spacing_ms).min();
+        spacing.map_or(DAY_MS, |spacing| spacing.saturating_mul(times).max(1))
     }
 
     /// Every time in `[from, through]`, in order, each once. Both must be finite when the plan holds anything that
     /// repeats: the answer is a list.
     pub fn times(&self, from: WallMs, through: WallMs) -> Vec<WallMs> {
+        let (start, end) = self.bounds;
+        let from = from.0.max(start.unwrap_or(i64::MIN));
+        let through = through.0.min(end.map_or(i64::MAX, |end| end - 1));
         let mut times = Vec::new();
-        if from <= through {
-            for rule in &self.rules {
-                rule.collect(from.0, through.0, &mut times);
+        for (index, era) in self.eras.iter().enumerate() {
+            let until = self.eras.get(index + 1).and_then(|next| next.after);
+            let first = from.max(era.after.map_or(i64::MIN, |after| after + 1));
+            let last = through.min(until.unwrap_or(i64::MAX));
+            if first <= last {
+                for rule in &self.rules {
+                    times.extend(rule.times(first, last, &era.choice));
+                }
             }
         }
         times.sort_unstable();
         times.dedup();
-        times
+        times.into_iter().map(WallMs).collect()
     }
 }
 
-impl Rule {
-    fn collect(&self, from: i64, through: i64, times: &mut Vec<WallMs>) {
-        match self {
-            Self::At(at) => times.extend((from..=through).contains(at).then_some(WallMs(*at))),
-            Self::Every {
-                period_ms,
-                anchor_ms,
-            } => {
-                let late = from.saturating_sub(*anchor_ms).rem_euclid(*period_ms);
-                let mut at = if late == 0 {
-                    from
-                } else {
-                    from.saturating_add(period_ms - late)
-                };
-                while at <= through {
-                    times.push(WallMs(at));
-                    let Some(next) = at.checked_add(*period_ms) else {
-                        break;
-                    };
-                    at = next;
-                }
-            }
-            Self::Cron(cron) => {
-                let after = from.saturating_sub(1).div_euclid(1000);
-                times.extend(
-                    cron.times(after, through.div_euclid(1000))
-                        .into_iter()
-                        .map(|second| WallMs(second * 1000)),
-                );
-            }
-        }
+/// Every state that the used calendars were in together.
+fn eras(used: &CalendarUse, calendars: &Calendars) -> Result<Vec<Era>, String> {
+    let versions = |name: &CalendarName| match calendars.get(name) {
+        Some(versions) if !versions.is_empty() => Ok(versions),
+        _ => Err(format!("there is no calendar `{name}`")),
+    };
+    let mut changes = BTreeSet::new();
+    for name in used.only.iter().chain(&used.minus) {
+        changes.extend(versions(name)?[1..].iter().map(|later| later.created.0));
     }
-}
-
-fn interval(every: &str, anchor: Option<&str>) -> Result<Rule, String> {
-    let period_ms = milliseconds(every).filter(|period| *period > 0);
-    let period_ms = period_ms.ok_or_else(|| format!("`{every}` is not a duration"))?;
-    Ok(Rule::Every {
-        period_ms,
-        anchor_ms: anchor.map_or(Ok(0), instant)?,
-    })
+    let changes = changes.into_iter().map(Some);
+    let in_force = |name: &CalendarName, after: Option<i64>| -> Result<Days, String> {
+        let versions = versions(name)?;
+        // A calendar goes only when nobody uses it; until it is there again it may as well be what it was.
+        let made = versions.iter().enumerate().filter(|(index, version)| {
+            *index == 0 || after.is_some_and(|after| version.created.0 <= after)
+        });
+        let last = made.map(|(_, version)| version).rfind(|v| !v.deleted);
+        Days::read(&last.unwrap_or(&versions[0]).spec)
+    };
+    let era = |after: Option<i64>| {
+        let read = |names: &[CalendarName]| -> Result<Vec<Days>, String> {
+            names.iter().map(|name| in_force(name, after)).collect()
+        };
+        Ok(Era {
+            after,
+            choice: Choice {
+                only: read(&used.only)?,
+                minus: read(&used.minus)?,
+                roll: used.roll,
+            },
+        })
+    };
+    std::iter::once(None).chain(changes).map(era).collect()
 }
 
 fn instant(text: &str) -> Result<i64, String> {
@@ -115,8 +182,12 @@ fn instant(text: &str) -> Result<i64, String> {
         .map_err(|error| format!("`{text}`: {error}"))
 }
 
+fn duration(text: &str) -> Result<i64, String> {
+    milliseconds(text).ok_or_else(|| format!("`{text}` is not a duration"))
+}
+
 /// Reads `1h30m` from the right: each unit takes the digits before it.
-fn milliseconds(text: &str) -> Option<i64> {
+pub(crate) fn milliseconds(text: &str) -> Option<i64> {
     let mut rest = text.trim();
     let mut total = 0_i64;
     while !rest.is_empty() {

@@ -1,7 +1,11 @@
 //! Each kind of violation, made on purpose in a small world, is found; the world without it is clean.
 
+mod after_end;
 mod attempts;
+mod catching_up;
+mod days;
 mod schedules;
+mod spans;
 mod world;
 
 use drumtower_core::model::{Counters, Run, RunId, RunState, SegmentId};

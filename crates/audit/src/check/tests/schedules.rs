@@ -67,7 +67,7 @@ fn ranges_that_overlap_or_miscount_are_found() {
 
 #[test]
 fn a_run_at_a_time_that_is_not_in_the_schedule_is_found() {
-    breaks(&["V1"], |world| {
+    breaks(&["V1", "V3"], |world| {
         world.runs[0].nominal = Some(step(1).plus(1))
     });
     breaks(&["V1"], |world| {

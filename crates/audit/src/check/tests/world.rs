@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use drumtower_core::change::{ChangeSet, JobChange, RunChange, ScheduleChange};
 use drumtower_core::model::{
-    Actor, Attempt, AttemptEnd, AttemptOutcome, Counters, Fence, JobId, JobRow, JobSpec,
-    JobVersion, NamespaceName, Origin, ProcessId, Reason, Retention, Run, RunId, RunState,
+    Actor, Attempt, AttemptEnd, AttemptOutcome, CalendarVersion, Counters, Fence, JobId, JobRow,
+    JobSpec, JobVersion, NamespaceName, Origin, ProcessId, Reason, Retention, Run, RunId, RunState,
     ScheduleRow, SegmentId, Transition, Unfired, UnfiredReason, WallMs, WorkerName,
 };
 use drumtower_store::memory::Memory;
@@ -24,6 +24,11 @@ pub struct World {
     pub rows: Vec<JobRow>,
     pub versions: Vec<JobVersion>,
     pub fired_through: WallMs,
+    /// Of the scheduled job.
+    pub next_due: Option<WallMs>,
+    /// Added to the counted fires.
+    pub fires_off: i64,
+    pub calendars: Vec<CalendarVersion>,
     /// Eight of the schedule, at steps 1 to 6, 9 and 10; then the three that were triggered.
     pub runs: Vec<Run>,
     /// Steps 7 and 8.
@@ -88,6 +93,9 @@ impl World {
                 version(JOBS[1], 1, START, serde_json::json!([])),
             ],
             fired_through: step(10),
+            next_due: Some(step(11)),
+            fires_off: 0,
+            calendars: Vec::new(),
             runs: Vec::new(),
             unfired: Vec::new(),
             records: Vec::new(),
@@ -123,12 +131,34 @@ impl World {
         self.completed(JOBS[0], step(number), Some(step(number)), None)
     }
 
+    /// The run at `index` again, due later than its time.
+    pub fn put_off(&mut self, index: usize, ms: i64) {
+        let nominal = self.runs[index].nominal.expect("a scheduled run");
+        self.erase(index);
+        self.completed(JOBS[0], nominal.plus(ms), Some(nominal), None);
+    }
+
+    /// The definition of the scheduled job.
+    pub fn spec(&mut self) -> &mut JobSpec {
+        &mut self.versions[0].spec
+    }
+
+    /// Takes everything away that the scheduled job did; it has this schedule from now on.
+    pub fn restart(&mut self, schedule: serde_json::Value) {
+        while self.runs[0].job == JOBS[0] {
+            self.erase(0);
+        }
+        self.unfired.clear();
+        self.versions[0] = version(JOBS[0], 1, START, schedule);
+        self.fired_through = START;
+    }
+
     /// A completed run that a caller asked for.
     pub fn triggered(&mut self, key: &str, number: i64) -> RunId {
         self.completed(JOBS[1], step(number), None, Some(key.to_owned()))
     }
 
-    fn completed(
+    pub fn completed(
         &mut self,
         job: JobId,
         due: WallMs,
@@ -280,22 +310,28 @@ impl World {
         check(&journals, &store.reader(), &self.options).expect("a report")
     }
 
+    fn schedule(&self, job: JobId) -> ScheduleRow {
+        let scheduled = job == JOBS[0];
+        let fires = self
+            .runs
+            .iter()
+            .filter(|run| run.job == job && run.origin == Origin::Schedule)
+            .count() as u64;
+        let next_due = self.next_due.filter(|_| scheduled);
+        ScheduleRow {
+            job,
+            fired_through: if scheduled { self.fired_through } else { START },
+            next_nominal: next_due,
+            next_due,
+            fires: fires.saturating_add_signed(self.fires_off * i64::from(scheduled)),
+            paused_through: None,
+        }
+    }
+
     fn fill(&self, changes: &mut ChangeSet) {
         for row in &self.rows {
             changes.jobs.insert(row.id, JobChange::Insert(row.clone()));
-            let fired_through = if row.id == JOBS[0] {
-                self.fired_through
-            } else {
-                START
-            };
-            let schedule = ScheduleRow {
-                job: row.id,
-                fired_through,
-                next_nominal: None,
-                next_due: None,
-                fires: 0,
-                paused_through: None,
-            };
+            let schedule = self.schedule(row.id);
             changes.schedules.insert(
                 row.id,
                 ScheduleChange {
@@ -303,6 +339,10 @@ impl World {
                     row: schedule,
                 },
             );
+        }
+        for calendar in &self.calendars {
+            let key = (calendar.calendar(), calendar.version);
+            changes.calendars.insert(key, calendar.clone());
         }
         for version in &self.versions {
             changes
