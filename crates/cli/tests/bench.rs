@@ -61,6 +61,72 @@ fn schedules_fire_and_are_audited() {
     );
 }
 
+/// Everything that a due time can come to, besides its one start.
+fn assert_nothing_lost(measured: &Value) {
+    for field in ["lost", "duplicated", "early"] {
+        assert_eq!(measured[field], 0, "{field}: {measured}");
+    }
+    assert!(measured["start_delay_ms"]["p99"].is_number(), "{measured}");
+}
+
+#[test]
+fn due_times_are_measured_with_few_jobs_and_with_more() {
+    let home = tempfile::tempdir().expect("a directory");
+    let size = ["--jobs", "5,300", "--duration", "2s", "--warm-up", "1s"];
+    let report = bench(home.path(), &[&["precision"], &size[..]].concat());
+    let measured = report["measured"].as_array().expect("a list");
+    assert_eq!(measured.len(), 2, "{report}");
+    for (one, jobs) in measured.iter().zip([5, 300]) {
+        assert_eq!(
+            (&one["jobs"], &one["active"]),
+            (&jobs.into(), &5.into()),
+            "{report}"
+        );
+        assert!(one["due"].as_u64() >= Some(5), "{report}");
+        assert_nothing_lost(one);
+    }
+    assert!(report["ratio"]["p99"].is_number(), "{report}");
+    assert_eq!(report["storm"], Value::Null);
+    let left: Vec<_> = home.path().read_dir().expect("a listing").collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn a_storm_starts_every_job_once() {
+    let home = tempfile::tempdir().expect("a directory");
+    let report = bench(home.path(), &["precision", "--storm", "50"]);
+    let storm = &report["storm"];
+    assert_nothing_lost(storm);
+    assert!(storm["all_started_ms"].is_number(), "{report}");
+    assert!(storm["inverted_pairs"].is_number(), "{report}");
+    let priorities = storm["priorities"].as_array().expect("a list");
+    let started: Vec<_> = priorities.iter().map(|row| &row["started"]).collect();
+    assert_eq!(started, [&Value::from(5); 10], "{report}");
+    assert_eq!(report["measured"], Value::Array(Vec::new()));
+    let left: Vec<_> = home.path().read_dir().expect("a listing").collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn a_server_is_started_twice_on_jobs_that_stay() {
+    let home = tempfile::tempdir().expect("a directory");
+    let data = home.path().join("prepared");
+    let data = data.to_str().expect("a name");
+    let size = ["--jobs", "200", "--due", "3", "--settle", "1s"];
+    let start = |rounds: &str| {
+        let arguments = ["start", "--data", data, "--rounds", rounds];
+        bench(home.path(), &[&arguments, &size[..]].concat())
+    };
+    let first = start("2");
+    assert_eq!(first["rounds"].as_array().map(Vec::len), Some(2), "{first}");
+    for figure in ["ready_ms", "first_fire_ms"] {
+        assert!(first["worst"][figure].as_f64() > Some(0.0), "{first}");
+    }
+    assert!(first["prepared_s"].is_number(), "{first}");
+    let second = start("1");
+    assert_eq!(second["prepared_s"], Value::Null, "{second}");
+}
+
 #[test]
 fn a_store_that_holds_something_is_left_alone() {
     let home = tempfile::tempdir().expect("a directory");

@@ -90,8 +90,17 @@ pub fn resident_bytes() -> Option<u64> {
 }
 
 pub fn resident_bytes_of(pid: u32) -> Option<u64> {
+    status_bytes(pid, "VmRSS:")
+}
+
+/// The most that was ever resident of a process.
+pub fn peak_bytes_of(pid: u32) -> Option<u64> {
+    status_bytes(pid, "VmHWM:")
+}
+
+fn status_bytes(pid: u32, field: &str) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let line = text.lines().find(|line| line.starts_with("VmRSS:"))?;
+    let line = text.lines().find(|line| line.starts_with(field))?;
     line.split_whitespace()
         .nth(1)?
         .parse::<u64>()

@@ -6,8 +6,8 @@ use drumtower_core::model::NamespaceName;
 use serde_json::{Value, json};
 use ureq::http::Method;
 
-use super::interrupt;
-use super::worker::HANDLER;
+use super::super::interrupt;
+use super::super::worker::HANDLER;
 use crate::client::{Call, Client};
 use crate::connect::Target;
 use crate::failure::{Failure, Result};

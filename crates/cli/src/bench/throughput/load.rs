@@ -17,8 +17,9 @@ use drumtower_core::model::{Limits, NamespaceName, RunId, WallMs};
 use serde::Deserialize;
 use ureq::Agent;
 
-use super::worker::wall_us;
-use super::{Window, interrupt, jobs};
+use super::super::interrupt;
+use super::super::worker::wall_us;
+use super::{Window, jobs};
 use crate::connect::Target;
 use crate::failure::{Failure, Result};
 

@@ -6,15 +6,9 @@
 //! done and the server has stopped, the audit compares those journals with the store: `lost` and `duplicated` are its
 //! words. A bench that finds any fails.
 
-mod fleet;
-mod interrupt;
 mod jobs;
 mod load;
-mod process;
 mod report;
-mod samples;
-mod usage;
-pub mod worker;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -26,9 +20,10 @@ use drumtower_core::model::WallMs;
 use drumtower_store::{Store, sqlite};
 use serde_json::Value;
 
+use super::fleet::{Fleet, Setup};
+use super::{interrupt, room, samples, usage, worker};
 use crate::failure::{Failure, Result};
 use crate::output::Output;
-use fleet::Fleet;
 use report::Measured;
 
 /// How long the last runs may take to end once nothing more is offered.
@@ -126,7 +121,13 @@ impl Throughput {
         self.check()?;
         interrupt::listen()?;
         let places = self.places()?;
-        let mut fleet = Fleet::start(&places.data, &places.journals, self.workers, self.capacity)?;
+        let mut fleet = Fleet::start(&Setup {
+            data: &places.data,
+            notes: &places.journals,
+            workers: self.workers,
+            capacity: self.capacity,
+            journal: true,
+        })?;
         let before;
         let (window, triggered) = match self.path {
             Entrance::Batch => {
@@ -169,23 +170,13 @@ impl Throughput {
     fn places(&self) -> Result<Places> {
         let mut temporary = Vec::new();
         let mut make = |inside: &Path| {
-            let mut dir = tempfile::Builder::new()
-                .prefix("drumtower-bench-")
-                .tempdir_in(inside)
-                .map_err(|error| Failure::file(inside, &error))?;
-            dir.disable_cleanup(self.keep);
+            let dir = room::temporary(inside, self.keep)?;
             let path = dir.path().to_owned();
             temporary.push(dir);
             Ok::<_, Failure>(path)
         };
-        let memory = Path::new("/dev/shm");
         let system = std::env::temp_dir();
-        let beside = match &self.journals {
-            Some(journals) => journals.as_path(),
-            None if memory.is_dir() => memory,
-            None => &system,
-        };
-        let journals = make(beside)?;
+        let journals = make(&self.journals.clone().unwrap_or_else(room::in_memory))?;
         let data = match &self.store {
             Some(data) => data.clone(),
             None => make(&system)?.join("data"),

@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use drumtower_core::model::{RunId, RunState};
 use drumtower_store::{Read, RunFilter};
-use hdrhistogram::Histogram;
 use serde_json::{Value, json};
 
+use super::super::figures::{Delays, delay_words, rounded};
+use super::super::samples::Sample;
+use super::super::usage::{Cpu, Usage};
 use super::Window;
 use super::load::Triggered;
-use super::samples::Sample;
-use super::usage::{Cpu, Usage};
 use crate::failure::{Failure, Result};
 
 const MINUTE_US: u64 = 60_000_000;
@@ -63,38 +63,6 @@ pub fn ends(store: &dyn Read) -> Result<Vec<(RunId, u64)>> {
     }
     ends.sort_unstable();
     Ok(ends)
-}
-
-/// Delays in microseconds.
-struct Delays(Histogram<u64>);
-
-impl Delays {
-    const LONGEST_US: u64 = 3_600_000_000;
-
-    fn new() -> Result<Self> {
-        let histogram = Histogram::new_with_bounds(1, Self::LONGEST_US, 3);
-        histogram
-            .map(Self)
-            .map_err(|error| Failure::failed(format!("no histogram: {error}")))
-    }
-
-    fn add(&mut self, from_us: u64, to_us: u64) {
-        self.0
-            .saturating_record(to_us.saturating_sub(from_us).max(1));
-    }
-
-    fn value(&self) -> Value {
-        if self.0.is_empty() {
-            return Value::Null;
-        }
-        let ms = |us: u64| (us as f64 / 10.0).round() / 100.0;
-        json!({
-            "p50": ms(self.0.value_at_quantile(0.5)),
-            "p99": ms(self.0.value_at_quantile(0.99)),
-            "p999": ms(self.0.value_at_quantile(0.999)),
-            "max": ms(self.0.max()),
-        })
-    }
 }
 
 /// The figures of one stretch of time.
@@ -243,10 +211,6 @@ fn find(sorted: &[(RunId, u64)], run: RunId) -> Option<u64> {
         .map(|index| sorted[index].1)
 }
 
-fn rounded(value: f64) -> f64 {
-    (value * 100.0).round() / 100.0
-}
-
 /// A bench whose audit found anything has failed, whatever its figures are.
 pub fn verdict(report: &Value) -> Result<()> {
     let broken = report["audit"]["violations"]
@@ -266,13 +230,6 @@ pub fn verdict(report: &Value) -> Result<()> {
 
 /// The figures that matter, for people.
 pub fn words(report: &Value) -> String {
-    let delays = |value: &Value| match value {
-        Value::Null => "-".to_owned(),
-        delays => format!(
-            "p50 {} · p99 {} · p99.9 {} · max {} ms",
-            delays["p50"], delays["p99"], delays["p999"], delays["max"]
-        ),
-    };
     let mut lines = vec![
         (
             "offered",
@@ -283,8 +240,8 @@ pub fn words(report: &Value) -> String {
             ),
         ),
         ("completed", format!("{} runs/s", report["completed_per_s"])),
-        ("start delay", delays(&report["start_delay_ms"])),
-        ("end to end", delays(&report["end_to_end_ms"])),
+        ("start delay", delay_words(&report["start_delay_ms"])),
+        ("end to end", delay_words(&report["end_to_end_ms"])),
         ("lost", report["lost"].to_string()),
         ("duplicated", report["duplicated"].to_string()),
         (
@@ -310,7 +267,7 @@ pub fn words(report: &Value) -> String {
             format!(
                 "{} runs/s, start delay {}",
                 minute["completed_per_s"],
-                delays(&minute["start_delay_ms"])
+                delay_words(&minute["start_delay_ms"])
             ),
         ));
     }
@@ -361,6 +318,7 @@ mod tests {
     fn runs_are_joined_with_their_triggers_and_sorted_into_minutes() {
         let sample = |run, started_us: u64| Sample {
             run: RunId(run),
+            job: 0,
             due_us: 0,
             started_us,
             ended_us: started_us + 1000,

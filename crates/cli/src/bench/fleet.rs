@@ -1,4 +1,4 @@
-//! The server and the workers under test.
+//! The server and the workers under test, as processes of their own.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -24,18 +24,52 @@ pub struct Fleet {
     began: Instant,
 }
 
+/// Where and with what a fleet works.
+pub struct Setup<'a> {
+    pub data: &'a Path,
+    /// The directory of samples, journals and what the processes say.
+    pub notes: &'a Path,
+    pub workers: u32,
+    /// Runs that one worker takes at once.
+    pub capacity: u32,
+    /// Whether the workers keep journals for the audit.
+    pub journal: bool,
+}
+
+impl Setup<'_> {
+    /// Starts one worker. It dials until the server answers.
+    pub fn start_worker(&self, number: u32, target: &Target) -> Result<(Process, PathBuf)> {
+        let name = format!("worker-{number}");
+        let samples = samples::path(self.notes, &name);
+        let worker = Process::start(&name, self.notes, |command| {
+            command.args(["bench", "__worker", "--url", &target.url, "--name", &name]);
+            command.args(["--capacity", &self.capacity.to_string()]);
+            command.arg("--samples").arg(&samples);
+            if self.journal {
+                command.arg("--journals").arg(self.notes);
+            }
+            if let Some(token) = &target.token {
+                command.env("DRUMTOWER_TOKEN", token);
+            }
+        })?;
+        Ok((worker, samples))
+    }
+
+    /// Starts the server. Port 0 takes a free one.
+    pub fn start_server(&self, port: u16) -> Result<Process> {
+        Process::start("server", self.notes, |command| {
+            command.arg("serve").arg("--data").arg(self.data);
+            command.args(["--listen", &format!("127.0.0.1:{port}")]);
+        })
+    }
+}
+
 impl Fleet {
     /// Starts everything and returns when every worker is connected.
-    pub fn start(data: &Path, notes: &Path, workers: u32, capacity: u32) -> Result<Self> {
+    pub fn start(setup: &Setup<'_>) -> Result<Self> {
         let began = Instant::now();
-        let mut server = Process::start("server", notes, |command| {
-            command
-                .arg("serve")
-                .arg("--data")
-                .arg(data)
-                .args(["--listen", "127.0.0.1:0"]);
-        })?;
-        let target = wait_for_server(&mut server, data)?;
+        let mut server = setup.start_server(0)?;
+        let target = wait_for_server(&mut server, setup.data)?;
         let mut fleet = Self {
             target,
             workers: Vec::new(),
@@ -43,40 +77,13 @@ impl Fleet {
             samples: Vec::new(),
             began,
         };
-        for number in 1..=workers {
-            fleet.add_worker(number, capacity, notes)?;
+        for number in 1..=setup.workers {
+            let (worker, samples) = setup.start_worker(number, &fleet.target)?;
+            fleet.workers.push(worker);
+            fleet.samples.push(samples);
         }
         fleet.wait_for_workers()?;
         Ok(fleet)
-    }
-
-    fn add_worker(&mut self, number: u32, capacity: u32, notes: &Path) -> Result<()> {
-        let name = format!("worker-{number}");
-        let samples = samples::path(notes, &name);
-        let target = &self.target;
-        let worker = Process::start(&name, notes, |command| {
-            command.args([
-                "bench",
-                "__worker",
-                "--url",
-                &target.url,
-                "--name",
-                &name,
-                "--capacity",
-                &capacity.to_string(),
-            ]);
-            command
-                .arg("--journals")
-                .arg(notes)
-                .arg("--samples")
-                .arg(&samples);
-            if let Some(token) = &target.token {
-                command.env("DRUMTOWER_TOKEN", token);
-            }
-        })?;
-        self.workers.push(worker);
-        self.samples.push(samples);
-        Ok(())
     }
 
     fn wait_for_workers(&mut self) -> Result<()> {
@@ -109,7 +116,7 @@ impl Fleet {
     pub fn watch(&mut self, line: impl FnOnce(u64) -> String) -> Result<()> {
         self.check()?;
         let ran = self.ran();
-        super::super::progress(|| line(ran));
+        super::progress(|| line(ran));
         std::thread::sleep(Duration::from_millis(100));
         Ok(())
     }
@@ -130,7 +137,7 @@ impl Fleet {
 
     /// Stops the workers, then the server, each in good order, and says how long the server lived.
     pub fn stop(self) -> Result<Duration> {
-        super::super::progress(|| "stopping".to_owned());
+        super::progress(|| "stopping".to_owned());
         for worker in self.workers {
             worker.stop(DOWN_WITHIN)?;
         }

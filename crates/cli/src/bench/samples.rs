@@ -10,11 +10,13 @@ use drumtower_core::model::RunId;
 use crate::failure::{Failure, Result};
 
 const EXTENSION: &str = "samples";
-const BYTES: usize = 32;
+const BYTES: usize = 40;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
     pub run: RunId,
+    /// The number in the job's name.
+    pub job: u64,
     pub due_us: u64,
     pub started_us: u64,
     pub ended_us: u64,
@@ -36,6 +38,7 @@ impl Recorder {
     pub fn push(&mut self, sample: Sample) {
         for number in [
             sample.run.0,
+            sample.job,
             sample.due_us,
             sample.started_us,
             sample.ended_us,
@@ -83,9 +86,10 @@ fn decode(bytes: &[u8; BYTES]) -> Sample {
     let word = |index: usize| words.get(index).map_or(0, |word| u64::from_le_bytes(*word));
     Sample {
         run: RunId(word(0)),
-        due_us: word(1),
-        started_us: word(2),
-        ended_us: word(3),
+        job: word(1),
+        due_us: word(2),
+        started_us: word(3),
+        ended_us: word(4),
     }
 }
 
@@ -98,6 +102,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let sample = |run| Sample {
             run: RunId(run),
+            job: run + 7,
             due_us: 1,
             started_us: run + 2,
             ended_us: u64::MAX,

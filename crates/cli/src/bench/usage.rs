@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use super::super::machine;
+use super::machine;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cpu {
@@ -17,7 +17,7 @@ impl Cpu {
         self.user_us + self.system_us
     }
 
-    fn of(pid: u32) -> Option<Self> {
+    pub fn of(pid: u32) -> Option<Self> {
         let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         // The name in parentheses may hold anything; fields are counted from behind it.
         let mut fields = text.rsplit_once(')')?.1.split_whitespace().skip(11);
@@ -63,6 +63,8 @@ pub struct Usage {
     /// CPU of the server's threads, added up by name.
     pub threads_us: BTreeMap<String, u64>,
     pub server_rss_bytes: Option<u64>,
+    /// The most it ever was.
+    pub server_peak_bytes: Option<u64>,
     /// Bytes that the server handed to the storage layer.
     pub written_bytes: Option<u64>,
     /// Runs that the workers carried out.
@@ -80,6 +82,7 @@ impl Usage {
             load: Cpu::of(std::process::id()),
             threads_us: threads(server).unwrap_or_default(),
             server_rss_bytes: machine::resident_bytes_of(server),
+            server_peak_bytes: machine::peak_bytes_of(server),
             written_bytes: written_bytes(server),
             ran,
         }
@@ -100,6 +103,7 @@ impl Usage {
             load: cpu(self.load, before.load),
             threads_us,
             server_rss_bytes: self.server_rss_bytes,
+            server_peak_bytes: self.server_peak_bytes,
             written_bytes: self
                 .written_bytes
                 .zip(before.written_bytes)

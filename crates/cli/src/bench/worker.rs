@@ -1,4 +1,4 @@
-//! The worker of the bench: the SDK's, with one handler that does nothing but write down that it ran.
+//! The worker of the benches: the SDK's, with one handler that does nothing but write down that it ran.
 //!
 //! The journal is written in groups, at the latest after [`FLUSH_EVERY`]. That is weaker than the journal's own rule
 //! (before the answer), and it can only make the audit stricter: a worker that died would leave ends without a start,
@@ -35,9 +35,9 @@ pub struct Worker {
     /// Runs that it takes at once
     #[arg(long)]
     capacity: u32,
-    /// The directory of the journals
+    /// The directory of the journals, for benches that are audited
     #[arg(long)]
-    journals: PathBuf,
+    journals: Option<PathBuf>,
     /// The file to make for its samples
     #[arg(long)]
     samples: PathBuf,
@@ -45,7 +45,7 @@ pub struct Worker {
 
 /// Everything this worker writes down.
 struct Notes {
-    journal: Journal,
+    journal: Option<Journal>,
     samples: Recorder,
     pid: u32,
 }
@@ -53,27 +53,31 @@ struct Notes {
 impl Notes {
     fn take(&mut self, context: &Context, started_us: u64, ended_us: u64) {
         let due_us = since_epoch_us(context.due_time());
-        let wall = |us: u64| WallMs(i64::try_from(us / 1000).unwrap_or(i64::MAX));
-        let (run, attempt) = (context.run_id(), context.attempt());
-        self.journal.push(&Record::Started {
-            run,
-            attempt,
-            fence: context.fence(),
-            nominal_ms: context
-                .nominal_time()
-                .map(|time| wall(since_epoch_us(time))),
-            due_ms: Some(wall(due_us)),
-            wall_ms: wall(started_us),
-            pid: self.pid,
-        });
-        self.journal.push(&Record::Ended {
-            run,
-            attempt,
-            wall_ms: wall(ended_us),
-            outcome: Outcome::Succeeded,
-        });
+        let run = context.run_id();
+        if let Some(journal) = &mut self.journal {
+            let wall = |us: u64| WallMs(i64::try_from(us / 1000).unwrap_or(i64::MAX));
+            let attempt = context.attempt();
+            journal.push(&Record::Started {
+                run,
+                attempt,
+                fence: context.fence(),
+                nominal_ms: context
+                    .nominal_time()
+                    .map(|time| wall(since_epoch_us(time))),
+                due_ms: Some(wall(due_us)),
+                wall_ms: wall(started_us),
+                pid: self.pid,
+            });
+            journal.push(&Record::Ended {
+                run,
+                attempt,
+                wall_ms: wall(ended_us),
+                outcome: Outcome::Succeeded,
+            });
+        }
         self.samples.push(Sample {
             run,
+            job: number_in(context.job()),
             due_us,
             started_us,
             ended_us,
@@ -82,7 +86,9 @@ impl Notes {
 
     /// The journal first: a sample tells the bench that its run is in the journal.
     fn flush(&mut self) -> Result<()> {
-        self.journal.flush()?;
+        if let Some(journal) = &mut self.journal {
+            journal.flush()?;
+        }
         self.samples
             .flush()
             .map_err(|error| Failure::failed(format!("samples cannot be written: {error}")))
@@ -102,7 +108,10 @@ impl Worker {
     async fn work(self) -> Result<()> {
         let samples = Recorder::create(&self.samples)
             .map_err(|error| Failure::file(&self.samples, &error))?;
-        let journal = Journal::create(&self.journals, &self.name)?;
+        let journals = self.journals.as_deref();
+        let journal = journals
+            .map(|dir| Journal::create(dir, &self.name))
+            .transpose()?;
         let notes = Arc::new(Mutex::new(Notes {
             journal,
             samples,
@@ -147,6 +156,14 @@ async fn flush_now_and_then(notes: Arc<Mutex<Notes>>) {
 
 fn lock(notes: &Mutex<Notes>) -> std::sync::MutexGuard<'_, Notes> {
     notes.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The digits at the end of a job's name; 0 when there are none.
+fn number_in(job: &str) -> u64 {
+    let digits = job.trim_end_matches(|letter: char| letter.is_ascii_digit());
+    job.get(digits.len()..)
+        .and_then(|number| number.parse().ok())
+        .unwrap_or(0)
 }
 
 /// The wall clock in microseconds.
