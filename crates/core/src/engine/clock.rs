@@ -14,6 +14,8 @@ use super::{Effect, Engine};
 const OFFSET_NOISE_MS: i64 = 5;
 /// A step forward up to this is believed at once.
 const BELIEVED_MS: i64 = 60_000;
+/// Two readings closer than this are of the same step.
+const SAME_STEP_MS: i64 = 1_000;
 /// How long a step that nobody confirms or denies is held back.
 const HOLD_MS: u64 = 60_000;
 /// How close another machine's clock must be to confirm or deny.
@@ -63,7 +65,7 @@ impl Engine {
     fn hold_step(&mut self, raw: Now, moved: i64) {
         let offset = raw.offset();
         match &self.hold {
-            Some(hold) if (hold.offset - offset).abs() <= OFFSET_NOISE_MS => {
+            Some(hold) if (hold.offset - offset).abs() <= SAME_STEP_MS => {
                 if raw.mono.0.saturating_sub(hold.since.0) >= HOLD_MS {
                     self.confirm_step(raw, moved, "it has stood for a minute");
                 }
@@ -132,8 +134,12 @@ impl Engine {
         }
     }
 
-    /// Warns once when a worker's clock goes too far off, and tells when it is right again.
+    /// Warns once when a worker's clock goes too far off, and tells when it is right again. While a step is held back
+    /// nobody knows which clock is off.
     pub(super) fn warn_of_skew(&mut self, process: ProcessId, skew_ms: i64) {
+        if self.hold.is_some() {
+            return;
+        }
         let worker = self.fleet.expect_mut(process);
         let off = skew_ms.abs() > SKEW_LIMIT_MS;
         if worker.skewed == off {

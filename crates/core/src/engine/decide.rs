@@ -56,8 +56,8 @@ struct Group {
     last: WallMs,
     policy: CatchUp,
     reason: UnfiredReason,
-    /// Whether the last is on time, so that it makes a run whatever the policy.
-    on_time: bool,
+    /// Whether the last may be on time, so that it makes a run whatever the policy.
+    fresh: bool,
 }
 
 impl Pending<'_> {
@@ -95,7 +95,7 @@ impl Pending<'_> {
                 last,
                 policy: self.on_resume,
                 reason: UnfiredReason::Paused,
-                on_time: false,
+                fresh: false,
             })
         });
         let first = match &of_pause {
@@ -107,7 +107,7 @@ impl Pending<'_> {
             last: newest,
             policy: self.misfire,
             reason: UnfiredReason::Misfire,
-            on_time: self.is_on_time(newest),
+            fresh: true,
         });
         of_pause.into_iter().chain(missed).collect()
     }
@@ -115,6 +115,7 @@ impl Pending<'_> {
     fn decide_group(&self, group: &Group, decision: &mut Decision) {
         let kept = self.kept(group);
         let unfired_through = match kept.first() {
+            Some(first) if *first == group.first => None,
             Some(first) => self.last_until(first.plus(-1)),
             None => Some(group.last),
         };
@@ -139,20 +140,27 @@ impl Pending<'_> {
     /// The times of a group that make runs, oldest first: always the newest ones of it, without holes.
     fn kept(&self, group: &Group) -> Vec<WallMs> {
         let most = match group.policy.policy {
-            MisfirePolicy::Skip => u32::from(group.on_time),
+            MisfirePolicy::Skip => 0,
             MisfirePolicy::Latest => 1,
-            MisfirePolicy::All => group.policy.max,
+            MisfirePolicy::All => group.policy.max as usize,
         };
         let young = |at: WallMs| self.now.since(self.due(at)) <= group.policy.window_ms;
         let mut kept = Vec::new();
         let mut next = Some(group.last);
         while let Some(at) = next
-            && kept.len() < most as usize
-            && at >= group.first
-            && (young(at) || group.on_time && at == group.last)
+            && kept.len() < most
+            && young(at)
         {
             kept.push(at);
-            next = self.last_until(at.plus(-1));
+            let more = at > group.first && kept.len() < most;
+            next = if more {
+                self.last_until(at.plus(-1))
+            } else {
+                None
+            };
+        }
+        if kept.is_empty() && group.fresh && self.is_on_time(group.last) {
+            kept.push(group.last);
         }
         kept.reverse();
         kept

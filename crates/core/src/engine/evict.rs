@@ -118,7 +118,7 @@ impl Engine {
     /// way.
     fn is_unneeded(&self, id: JobId) -> bool {
         self.jobs.get(id).is_some_and(|job| {
-            let far = |due: WallMs| due >= self.ahead.covered();
+            let far = |due: WallMs| self.ahead.will_read(due, id);
             job.resident_runs == 0 && !job.row.deleted && job.schedule.next_due.is_none_or(far)
         })
     }

@@ -82,6 +82,8 @@ pub struct Options {
     pub terms: lease::Terms,
     /// How far ahead of their due time jobs are read into memory.
     pub window_ms: i64,
+    /// How many jobs are read ahead before some of them must fire.
+    pub read_ahead_jobs: usize,
     /// How far a commit moves the session's end.
     pub session_ms: i64,
     /// The machine this server runs on: a worker elsewhere is a second opinion on what time it is.
@@ -96,6 +98,7 @@ impl Default for Options {
             server: Actor::new("server"),
             terms: lease::Terms::default(),
             window_ms: 60_000,
+            read_ahead_jobs: 50_000,
             session_ms: 3_000,
             host: String::new(),
             idle_commit_ms: None,

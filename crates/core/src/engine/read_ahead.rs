@@ -10,8 +10,6 @@ use crate::model::{JobId, JobRecord, Now, WallMs};
 use super::time::Timer;
 use super::{Engine, LOAD_ROWS, LoadKey};
 
-/// Jobs that one pass reads before it waits for some of them to fire.
-const PASS_JOBS: usize = 50_000;
 /// How soon a pass that was cut short goes on, at least.
 const PASS_PAUSE_MS: u64 = 20;
 
@@ -40,9 +38,10 @@ impl Default for ReadAhead {
 }
 
 impl ReadAhead {
-    /// A job due before this must be resident, or may already have been passed by.
-    pub(super) fn covered(&self) -> WallMs {
-        self.target.unwrap_or(self.horizon).max(self.horizon)
+    /// Whether a job in this place of the order is still to be read; if not it must stay until it has fired.
+    pub(super) fn will_read(&self, due: WallMs, id: JobId) -> bool {
+        self.target.is_none_or(|target| due >= target)
+            && self.cursor.is_none_or(|cursor| (due, id) > cursor)
     }
 }
 
@@ -78,7 +77,7 @@ impl Engine {
             Some(last) if !all => {
                 self.ahead.cursor = Some(last);
                 self.ahead.horizon = last.0;
-                if self.ahead.read < PASS_JOBS {
+                if self.ahead.read < self.options.read_ahead_jobs {
                     self.want(LoadKey::Due {
                         before,
                         after: Some(last),
@@ -109,7 +108,7 @@ impl Engine {
 
     pub(super) fn read_ahead_due(&mut self, now: Now) {
         self.ahead.timed = false;
-        if self.due.len() > PASS_JOBS {
+        if self.due.len() > self.options.read_ahead_jobs {
             self.read_ahead_at(now, now.wall);
         } else {
             self.read_ahead(now);

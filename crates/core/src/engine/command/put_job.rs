@@ -96,7 +96,9 @@ impl Engine {
             created: now.wall,
             actor: actor.clone(),
         };
-        let compiled = Arc::new(self.compile_given(version.clone(), now.wall)?);
+        // The times above the cursor may reach back to calendars as they were.
+        let since = self.jobs.expect(id).schedule.fired_through;
+        let compiled = Arc::new(self.compile_given(version.clone(), since)?);
         self.fire_job(now, id);
         if replan {
             self.record_overtaken(now, id);

@@ -99,6 +99,22 @@ fn more_jobs_than_a_page_are_read_ahead() {
 }
 
 #[test]
+fn a_pass_that_is_cut_short_loses_nobody() {
+    let mut world = World::new();
+    world.engine.options.read_ahead_jobs = LOAD_ROWS;
+    for n in 0..2 * LOAD_ROWS + 10 {
+        let mut spec = noop(&format!("j{n}"));
+        spec["schedule"] = json!([{"at": "2027-01-15T08:05:00Z"}]);
+        world.put(spec);
+    }
+    // The window is read every half minute: at 08:04:30 they come into sight, the others when half of the rest has passed.
+    world.tick_through(280_000, 1_000);
+    assert_eq!(resident(&world), LOAD_ROWS, "those behind the cursor stay");
+    world.tick_through(20_000, 1_000);
+    assert_eq!(world.tables.active.len(), 2 * LOAD_ROWS + 10);
+}
+
+#[test]
 fn a_name_that_left_memory_is_still_taken() {
     let mut world = World::new();
     let job = world.put(yearly("a"));

@@ -23,6 +23,7 @@ enum Act {
     Pause,
     Resume,
     Policy(usize),
+    Lag(usize),
 }
 
 /// What a job may say about times that passed.
@@ -34,7 +35,7 @@ const POLICIES: [&str; 5] = [
     r#"{"overlap": "skip"}"#,
 ];
 /// The jobs whose times are accounted for, with their periods.
-const TIMED: [(&str, i64); 2] = [("a", 1000), ("c", 700)];
+const TIMED: [(&str, i64); 3] = [("a", 1000), ("c", 700), ("d", 90_000)];
 
 fn timed(name: &str, period: i64, policy: &str) -> serde_json::Value {
     let mut spec = every(name, &format!("{period}ms"), "allow");
@@ -55,6 +56,7 @@ fn act() -> impl Strategy<Value = Act> {
         1 => (-7_200_000_i64..7_200_000).prop_map(Act::StepClock),
         1 => (5_000_u64..200_000).prop_map(Act::Pass),
         1 => (0..POLICIES.len()).prop_map(Act::Policy),
+        1 => (0_usize..6).prop_map(Act::Lag),
         4 => Just(Act::Trigger),
         2 => (0_u64..3).prop_map(Act::Connect),
         1 => (0_u64..3).prop_map(Act::Break),
@@ -296,6 +298,7 @@ impl Play {
                     self.step_command(command);
                 }
             }
+            Act::Lag(rounds) => self.world.lag = rounds,
             Act::Policy(index) => {
                 for (name, period) in TIMED {
                     let spec = timed(name, period, POLICIES[index]);
@@ -329,7 +332,12 @@ impl Play {
             if row.paused.is_none() {
                 let next = schedule.next_nominal.expect("it never ends").0;
                 assert_eq!(next, (through / period + 1) * period);
-                assert!(schedule.next_due.is_some_and(|due| due.0 >= next));
+                let now = self.world.engine.believed(self.world.now).wall;
+                let due = schedule.next_due.expect("it never ends");
+                assert!(
+                    due.0 >= next && due > now,
+                    "{name} is due and does not fire"
+                );
             }
         }
     }
@@ -343,6 +351,10 @@ proptest! {
         let mut play = Play::new();
         for act in acts {
             play.act(act);
+        }
+        play.world.lag = 0;
+        while play.world.is_loading() {
+            play.settle();
         }
         play.account();
         for run in play.world.tables.active.values().chain(play.world.tables.history.values()) {

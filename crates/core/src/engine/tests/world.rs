@@ -1,6 +1,6 @@
 //! One engine, a tiny store, and a clock that tests move by hand.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use crate::model::*;
 
@@ -13,6 +13,9 @@ pub(super) struct World {
     pub(super) engine: Engine,
     pub(super) tables: Tables,
     pub(super) now: Now,
+    /// How many rounds a load is under way; it brings what was committed when it began.
+    pub(super) lag: usize,
+    under_way: VecDeque<(usize, Loaded)>,
     tickets: u64,
     deferred: Vec<Input>,
 }
@@ -29,6 +32,8 @@ impl World {
             engine,
             tables,
             now,
+            lag: 0,
+            under_way: VecDeque::new(),
             tickets: 0,
             deferred: Vec::new(),
         };
@@ -89,6 +94,7 @@ impl World {
     /// The server dies and another engine boots from what was committed.
     pub(super) fn restart(&mut self) {
         self.engine = Self::boot(&self.tables, self.now);
+        self.under_way.clear();
         self.commit();
     }
 
@@ -121,11 +127,29 @@ impl World {
         }
     }
 
-    pub(super) fn loads(&mut self) {
-        for request in self.engine.take_loads() {
+    /// Begins the loads that are wanted and ends those whose time has come. False when there was nothing to do.
+    pub(super) fn loads(&mut self) -> bool {
+        let wanted = self.engine.take_loads();
+        let mut done = !wanted.is_empty();
+        for request in wanted {
             let loaded = self.tables.load(request);
-            self.step(Input::Loaded(loaded));
+            self.under_way.push_back((self.lag, loaded));
         }
+        for _ in 0..self.under_way.len() {
+            match self.under_way.pop_front() {
+                Some((0, loaded)) => {
+                    done = true;
+                    self.step(Input::Loaded(loaded));
+                }
+                Some((rounds, loaded)) => self.under_way.push_back((rounds - 1, loaded)),
+                None => {}
+            }
+        }
+        done
+    }
+
+    pub(super) fn is_loading(&self) -> bool {
+        !self.under_way.is_empty()
     }
 
     /// Ticks, then commits until there is nothing left to do at this time. Returns the effects.
@@ -136,13 +160,8 @@ impl World {
             self.step(Input::Tick);
             match self.engine.take_batch(self.now) {
                 None => {
-                    let wanted = self.engine.take_loads();
-                    if wanted.is_empty() {
+                    if !self.loads() {
                         return effects;
-                    }
-                    for request in wanted {
-                        let loaded = self.tables.load(request);
-                        self.step(Input::Loaded(loaded));
                     }
                 }
                 Some(batch) => {
