@@ -2,6 +2,7 @@
 
 mod calendars;
 mod clock;
+mod decisions;
 mod fires;
 mod leases;
 mod memory;
