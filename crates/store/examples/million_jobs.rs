@@ -110,39 +110,70 @@ fn fill(directory: &Path, jobs: u64) {
     );
 }
 
-fn commit(writer: &mut Writer, session: SessionId, seq: u64, changes: ChangeSet) -> f64 {
+fn commit(writer: &mut Writer, session: SessionId, seq: u64, changes: ChangeSet) -> Took {
     let changes = ChangeSet {
         session,
         seq,
         extend_ms: 3_000,
         ..changes
     };
-    let begun = Instant::now();
-    assert_eq!(writer.commit(&changes).expect("it commits"), Commit::Done);
-    ms(begun)
+    let (outcome, took) = timed(|| writer.commit(&changes));
+    assert_eq!(outcome.expect("it commits"), Commit::Done);
+    took
+}
+
+/// Milliseconds on the clock, and of them on a processor.
+struct Took {
+    wall: f64,
+    busy: f64,
+}
+
+/// Linux counts a thread's nanoseconds on a processor, which other work on the machine does not change; 0 elsewhere.
+fn busy_ms() -> f64 {
+    let counts = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let busy = counts.split(' ').next().and_then(|text| text.parse().ok());
+    busy.unwrap_or(0.0) / 1e6
+}
+
+fn timed<T>(work: impl FnOnce() -> T) -> (T, Took) {
+    let (begun, busy) = (Instant::now(), busy_ms());
+    let answer = work();
+    let wall = ms(begun);
+    let busy = busy_ms() - busy;
+    (answer, Took { wall, busy })
 }
 
 /// The least, middle and greatest of some times.
-fn spread(what: &str, mut took: Vec<f64>) {
-    took.sort_by(f64::total_cmp);
-    let (least, middle, most) = (took[0], took[took.len() / 2], took[took.len() - 1]);
-    println!("{what}: {least:.2} / {middle:.2} / {most:.2} ms");
+fn spread(what: &str, took: &[Took]) {
+    let of = |part: fn(&Took) -> f64| {
+        let mut times: Vec<f64> = took.iter().map(part).collect();
+        times.sort_by(f64::total_cmp);
+        let (middle, most) = (times[times.len() / 2], times[times.len() - 1]);
+        format!("{:.2} / {middle:.2} / {most:.2} ms", times[0])
+    };
+    println!(
+        "{what}: {}; of it busy {}",
+        of(|took| took.wall),
+        of(|took| took.busy)
+    );
 }
 
 /// Each page begins where the one before ended.
 fn pages<C>(what: &str, mut page: impl FnMut(Option<C>) -> (usize, Option<C>)) {
     let (mut took, mut found, mut after) = (Vec::new(), 0, None);
     for _ in 0..LAPS {
-        let begun = Instant::now();
-        let (rows, next) = page(after);
-        took.push(ms(begun));
+        let ((rows, next), lap) = timed(|| page(after));
+        took.push(lap);
         found += rows;
         after = next;
         if after.is_none() {
             break;
         }
     }
-    spread(&format!("{what}, {} rows a page", found / took.len()), took);
+    spread(
+        &format!("{what}, {} rows a page", found / took.len()),
+        &took,
+    );
 }
 
 fn place(records: &[JobRecord]) -> Option<(WallMs, JobId)> {
@@ -198,11 +229,9 @@ fn fires(mut writer: Writer, reader: &Reader) {
     let (mut seq, mut number) = (0, u64::from(std::process::id()) << 24);
     let (mut read, mut fire, mut finish) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..LAPS {
-        let begun = Instant::now();
-        let due = reader
-            .jobs_due(WallMs(i64::MAX), None, WINDOW)
-            .expect("they are read");
-        read.push(ms(begun));
+        let (due, lap) = timed(|| reader.jobs_due(WallMs(i64::MAX), None, WINDOW));
+        let due = due.expect("they are read");
+        read.push(lap);
         let runs: Vec<Run> = due
             .iter()
             .map(|job| {
@@ -223,12 +252,18 @@ fn fires(mut writer: Writer, reader: &Reader) {
         seq += 1;
         finish.push(commit(&mut writer, session, seq, set));
     }
-    let total: f64 = fire.iter().chain(&finish).sum();
-    let fired = (LAPS * WINDOW) as f64;
-    spread("jobs due while firing", read);
-    spread("a window of fires", fire);
-    spread("their ends", finish);
-    println!("{:.1} µs a fire with its end", total * 1e3 / fired);
+    let sum = |part: fn(&Took) -> f64| -> f64 {
+        let total: f64 = fire.iter().chain(&finish).map(part).sum();
+        total * 1e3 / (LAPS * WINDOW) as f64
+    };
+    spread("jobs due while firing", &read);
+    spread("a window of fires", &fire);
+    spread("their ends", &finish);
+    println!(
+        "a fire with its end: {:.1} µs, of it busy {:.1} µs",
+        sum(|took| took.wall),
+        sum(|took| took.busy)
+    );
     writer.close().expect("it closes");
 }
 

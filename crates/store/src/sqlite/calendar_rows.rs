@@ -5,8 +5,8 @@
 
 use drumtower_core::change::{ChangeSet, JobChange};
 use drumtower_core::model::{
-    CalendarName, CalendarRef, CalendarVersion, JobId, JobVersion, Limits, NamespaceName,
-    SweepCause, SweepRow,
+    CalendarName, CalendarRef, CalendarVersion, JobVersion, Limits, NamespaceName, SweepCause,
+    SweepRow,
 };
 use rusqlite::{CachedStatement, Connection, Row, params};
 
@@ -139,21 +139,4 @@ fn calendar_version(row: &Row<'_>) -> Result<CalendarVersion, Error> {
     };
     let body = row.get_ref(3)?.as_blob().map_err(rusqlite::Error::from)?;
     codec::open_calendar(&calendar, row.get(2)?, body)
-}
-
-/// Ids of the jobs that use a calendar, in order, above `after`.
-pub fn users(
-    conn: &Connection,
-    calendar: &CalendarRef,
-    after: i64,
-    limit: i64,
-) -> Result<Vec<JobId>, Error> {
-    let mut select = conn.prepare_cached(
-        "SELECT job FROM calendar_user WHERE namespace = ?1 AND calendar = ?2 AND job > ?3 ORDER BY job LIMIT ?4",
-    )?;
-    let (namespace, name) = (calendar.namespace.as_str(), calendar.name.as_str());
-    let ids = select.query_map(params![namespace, name, after, limit], |row| {
-        Ok(JobId(row.get::<_, i64>(0)? as u64))
-    })?;
-    Ok(ids.collect::<Result<_, _>>()?)
 }

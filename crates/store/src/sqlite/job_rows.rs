@@ -1,11 +1,12 @@
-//! Jobs as they are read: the row with its definition, schedule and newest unfired range.
+//! The ways to jobs: by id, by name, by due time, by calendar.
 
 use drumtower_core::model::{
-    JobId, JobName, JobRecord, JobRow, JobVersion, NamespaceName, ScheduleRow, Unfired, WallMs,
+    CalendarRef, JobId, JobName, JobRecord, JobVersion, NamespaceName, Unfired, WallMs,
 };
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::codec;
+use super::job_records::{Records, columns, job_row};
 use crate::{Error, JobFilter, JobPage};
 
 /// Jobs that one call looks at before it answers with a short page.
@@ -15,10 +16,11 @@ pub fn by_id(conn: &Connection, id: JobId) -> Result<Option<JobRecord>, Error> {
     let Ok(key) = i64::try_from(id.0) else {
         return Ok(None);
     };
-    let mut select = conn.prepare_cached("SELECT body FROM job WHERE id = ?1")?;
-    let body: Option<Vec<u8>> = select.query_row([key], |row| row.get(0)).optional()?;
-    body.map(|body| record(conn, codec::open(&body)?))
-        .transpose()
+    let sql = concat!(
+        columns!(),
+        "FROM job LEFT JOIN schedule ON schedule.job = job.id WHERE job.id = ?1"
+    );
+    Records::one(conn, sql, [key])
 }
 
 pub fn by_name(
@@ -26,13 +28,12 @@ pub fn by_name(
     namespace: &NamespaceName,
     name: &JobName,
 ) -> Result<Option<JobRecord>, Error> {
-    let sql = "SELECT body FROM job WHERE namespace = ?1 AND name = ?2 AND deleted = 0";
-    let mut select = conn.prepare_cached(sql)?;
-    let body: Option<Vec<u8>> = select
-        .query_row([namespace.as_str(), name.as_str()], |row| row.get(0))
-        .optional()?;
-    body.map(|body| record(conn, codec::open(&body)?))
-        .transpose()
+    let sql = concat!(
+        columns!(),
+        "FROM job LEFT JOIN schedule ON schedule.job = job.id
+         WHERE namespace = ?1 AND name = ?2 AND deleted = 0"
+    );
+    Records::one(conn, sql, [namespace.as_str(), name.as_str()])
 }
 
 pub fn version(conn: &Connection, id: JobId, version: u32) -> Result<Option<JobVersion>, Error> {
@@ -60,14 +61,17 @@ pub fn list(
     let (namespace, name) = after.map_or((only, ""), |(namespace, name)| {
         (namespace.as_str(), name.as_str())
     });
-    let mut select = conn.prepare_cached(
-        "SELECT body FROM job WHERE deleted = 0 AND (namespace, name) > (?1, ?2) ORDER BY namespace, name LIMIT ?3",
-    )?;
+    let mut records = Records::new(conn)?;
+    let mut select = conn.prepare_cached(concat!(
+        columns!(),
+        "FROM job LEFT JOIN schedule ON schedule.job = job.id
+         WHERE deleted = 0 AND (namespace, name) > (?1, ?2) ORDER BY namespace, name LIMIT ?3"
+    ))?;
     let mut rows = select.query(params![namespace, name, LOOKS as i64])?;
     let mut page = JobPage::default();
     let mut looked = 0;
-    while let Some(body) = rows.next()? {
-        let row: JobRow = codec::open(body.get_ref(0)?.as_blob().map_err(rusqlite::Error::from)?)?;
+    while let Some(columns) = rows.next()? {
+        let row = job_row(columns)?;
         if filter
             .namespace
             .as_ref()
@@ -78,10 +82,7 @@ pub fn list(
         looked += 1;
         let key = (row.namespace.clone(), row.name.clone());
         if filter.takes_row(&row) {
-            let record = record(conn, row)?;
-            if filter.takes_labels(&record.version.spec.labels) {
-                page.jobs.push(record);
-            }
+            page.jobs.extend(records.labelled(row, columns, filter)?);
         }
         if page.jobs.len() >= limit || looked == LOOKS {
             page.next = Some(key);
@@ -91,59 +92,72 @@ pub fn list(
     Ok(page)
 }
 
-/// Jobs by (next_due, id) after the given place.
+/// Jobs by (next_due, id) after the given place. The index alone tells which; the rows are then looked up in order of id,
+/// because jobs that are due together lie far apart, and a page of the tables' inner nodes serves neighbours in a row.
 pub fn due(
     conn: &Connection,
     before: WallMs,
     after: Option<(WallMs, JobId)>,
-    limit: usize,
+    limit: i64,
 ) -> Result<Vec<JobRecord>, Error> {
     let (at, id) = match after {
         Some((at, id)) => (at.0, i64::try_from(id.0).unwrap_or(i64::MAX)),
         None => (i64::MIN, -1),
     };
     let mut select = conn.prepare_cached(
-        "SELECT job.body FROM schedule INDEXED BY schedule_by_due JOIN job ON job.id = schedule.job
-         WHERE next_due IS NOT NULL AND next_due >= ?2 AND next_due < ?1 AND (next_due > ?2 OR schedule.job > ?3)
-         ORDER BY next_due, schedule.job LIMIT ?4",
+        "SELECT job FROM schedule INDEXED BY schedule_by_due
+         WHERE next_due IS NOT NULL AND next_due >= ?2 AND next_due < ?1 AND (next_due > ?2 OR job > ?3)
+         ORDER BY next_due, job LIMIT ?4",
     )?;
-    let mut rows = select.query(params![
-        before.0,
-        at,
-        id,
-        i64::try_from(limit).unwrap_or(i64::MAX)
-    ])?;
-    let mut records = Vec::new();
-    while let Some(row) = rows.next()? {
-        records.push(record(
-            conn,
-            codec::open(row.get_ref(0)?.as_blob().map_err(rusqlite::Error::from)?)?,
-        )?);
+    let ids = select.query_map(params![before.0, at, id, limit], |row| row.get::<_, i64>(0))?;
+    let mut places: Vec<(i64, usize)> = Vec::new();
+    for (place, id) in ids.enumerate() {
+        places.push((id?, place));
     }
-    Ok(records)
-}
-
-/// The jobs with these ids.
-pub fn each(conn: &Connection, ids: &[JobId]) -> Result<Vec<JobRecord>, Error> {
-    let known =
-        |id: &JobId| by_id(conn, *id)?.ok_or_else(|| Error::Invariant(format!("{id} has no row")));
-    ids.iter().map(known).collect()
+    places.sort_unstable();
+    let sql = concat!(
+        columns!(),
+        "FROM schedule CROSS JOIN job ON job.id = schedule.job WHERE schedule.job = ?1"
+    );
+    let mut records = Records::new(conn)?;
+    let mut look = conn.prepare_cached(sql)?;
+    let mut found = Vec::with_capacity(places.len());
+    for (id, place) in places {
+        let mut rows = look.query([id])?;
+        if let Some(columns) = rows.next()? {
+            found.push((place, records.record(columns)?));
+        }
+    }
+    found.sort_unstable_by_key(|(place, _)| *place);
+    Ok(found.into_iter().map(|(_, record)| record).collect())
 }
 
 /// Jobs that are not deleted, by id above `after`.
 pub fn above(conn: &Connection, after: i64, limit: i64) -> Result<Vec<JobRecord>, Error> {
-    let mut select = conn.prepare_cached(
-        "SELECT body FROM job WHERE id > ?1 AND deleted = 0 ORDER BY id LIMIT ?2",
-    )?;
-    let mut rows = select.query([after, limit])?;
-    let mut records = Vec::new();
-    while let Some(row) = rows.next()? {
-        records.push(record(
-            conn,
-            codec::open(row.get_ref(0)?.as_blob().map_err(rusqlite::Error::from)?)?,
-        )?);
-    }
-    Ok(records)
+    let sql = concat!(
+        columns!(),
+        "FROM job LEFT JOIN schedule ON schedule.job = job.id
+         WHERE job.id > ?1 AND deleted = 0 ORDER BY job.id LIMIT ?2"
+    );
+    Records::all(conn, sql, [after, limit])
+}
+
+/// Jobs that use a calendar, by id above `after`.
+pub fn users(
+    conn: &Connection,
+    calendar: &CalendarRef,
+    after: i64,
+    limit: i64,
+) -> Result<Vec<JobRecord>, Error> {
+    let sql = concat!(
+        columns!(),
+        "FROM calendar_user CROSS JOIN job ON job.id = calendar_user.job
+         LEFT JOIN schedule ON schedule.job = job.id
+         WHERE calendar_user.namespace = ?1 AND calendar_user.calendar = ?2 AND calendar_user.job > ?3
+         ORDER BY calendar_user.job LIMIT ?4"
+    );
+    let (namespace, name) = (calendar.namespace.as_str(), calendar.name.as_str());
+    Records::all(conn, sql, params![namespace, name, after, limit])
 }
 
 /// Ranges of unfired times of a job that touch `[from, to]`.
@@ -152,7 +166,7 @@ pub fn unfired(
     job: JobId,
     from: WallMs,
     to: WallMs,
-    limit: usize,
+    limit: i64,
 ) -> Result<Vec<Unfired>, Error> {
     let Ok(job) = i64::try_from(job.0) else {
         return Ok(Vec::new());
@@ -160,12 +174,7 @@ pub fn unfired(
     let mut select = conn.prepare_cached(
         "SELECT body FROM unfired WHERE job = ?1 AND first <= ?2 AND last >= ?3 ORDER BY first LIMIT ?4",
     )?;
-    let mut rows = select.query(params![
-        job,
-        to.0,
-        from.0,
-        i64::try_from(limit).unwrap_or(i64::MAX)
-    ])?;
+    let mut rows = select.query(params![job, to.0, from.0, limit])?;
     let mut ranges = Vec::new();
     while let Some(row) = rows.next()? {
         ranges.push(codec::open(
@@ -173,40 +182,4 @@ pub fn unfired(
         )?);
     }
     Ok(ranges)
-}
-
-fn record(conn: &Connection, row: JobRow) -> Result<JobRecord, Error> {
-    let missing = |what: &str| Error::Invariant(format!("{} has no {what} row", row.id));
-    let key = row.id.0 as i64;
-    let version = version(conn, row.id, row.version)?.ok_or_else(|| missing("version"))?;
-    let mut select = conn.prepare_cached(
-        "SELECT fired_through, next_nominal, next_due, fires, paused_through FROM schedule WHERE job = ?1",
-    )?;
-    let schedule = select.query_row([key], |columns| {
-        Ok(ScheduleRow {
-            job: row.id,
-            fired_through: WallMs(columns.get(0)?),
-            next_nominal: columns.get::<_, Option<i64>>(1)?.map(WallMs),
-            next_due: columns.get::<_, Option<i64>>(2)?.map(WallMs),
-            fires: columns.get::<_, i64>(3)? as u64,
-            paused_through: columns.get::<_, Option<i64>>(4)?.map(WallMs),
-        })
-    });
-    let schedule = schedule.optional()?.ok_or_else(|| missing("schedule"))?;
-    let mut count =
-        conn.prepare_cached("SELECT count(*) FROM run WHERE job = ?1 AND scheduled = 1")?;
-    let live_scheduled = count.query_row([key], |columns| columns.get(0))?;
-    let mut select =
-        conn.prepare_cached("SELECT body FROM unfired WHERE job = ?1 ORDER BY first DESC LIMIT 1")?;
-    let last: Option<Vec<u8>> = select
-        .query_row([key], |columns| columns.get(0))
-        .optional()?;
-    let last_unfired = last.map(|body| codec::open(&body)).transpose()?;
-    Ok(JobRecord {
-        row,
-        version,
-        schedule,
-        live_scheduled,
-        last_unfired,
-    })
 }

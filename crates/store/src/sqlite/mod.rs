@@ -17,6 +17,7 @@ mod derived;
 mod failure;
 mod filter;
 mod history;
+mod job_records;
 mod job_rows;
 mod keys;
 mod list_runs;

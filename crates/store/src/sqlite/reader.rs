@@ -175,7 +175,7 @@ impl Read for Reader {
         after: Option<(WallMs, JobId)>,
         limit: usize,
     ) -> Result<Vec<JobRecord>, Error> {
-        self.read(|conn| job_rows::due(conn, before, after, limit))
+        self.read(|conn| job_rows::due(conn, before, after, rows_of(limit)))
     }
 
     fn unfired(
@@ -185,7 +185,7 @@ impl Read for Reader {
         to: WallMs,
         limit: usize,
     ) -> Result<Vec<Unfired>, Error> {
-        self.read(|conn| job_rows::unfired(conn, job, from, to, limit))
+        self.read(|conn| job_rows::unfired(conn, job, from, to, rows_of(limit)))
     }
 
     fn calendars(&self) -> Result<Vec<CalendarVersion>, Error> {
@@ -203,10 +203,7 @@ impl Read for Reader {
         limit: usize,
     ) -> Result<Vec<JobRecord>, Error> {
         let after = above(after.map(|id| id.0));
-        self.read(|conn| {
-            let users = calendar_rows::users(conn, calendar, after, rows_of(limit))?;
-            job_rows::each(conn, &users)
-        })
+        self.read(|conn| job_rows::users(conn, calendar, after, rows_of(limit)))
     }
 
     fn jobs_by_id(&self, after: Option<JobId>, limit: usize) -> Result<Vec<JobRecord>, Error> {

@@ -1,0 +1,179 @@
+//! Jobs put together for a page: the row with its definition, schedule, live runs and newest unfired range.
+//!
+//! A page of the read-ahead has thousands of jobs, so what is the same for all of them is done once: statements are taken
+//! once, whole tables that are empty are not asked for each job, and names that jobs share are held once.
+
+use drumtower_core::model::{
+    Actor, JobRecord, JobRow, JobVersion, NamespaceName, ScheduleRow, WallMs,
+};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row, params};
+
+use super::codec;
+use crate::{Error, JobFilter};
+
+/// The columns that a statement must begin with to be read here; `schedule` may be missing from a row.
+macro_rules! columns {
+    () => {
+        "SELECT job.body, schedule.fired_through, schedule.next_nominal, schedule.next_due, schedule.fires, schedule.paused_through "
+    };
+}
+pub(super) use columns;
+
+pub struct Records<'c> {
+    version: CachedStatement<'c>,
+    /// Nothing when no run that has not ended was made by a schedule.
+    live: Option<CachedStatement<'c>>,
+    /// Nothing when there is no unfired range at all.
+    unfired: Option<CachedStatement<'c>>,
+    shared: Option<(NamespaceName, Actor)>,
+}
+
+impl<'c> Records<'c> {
+    pub fn new(conn: &'c Connection) -> Result<Self, Error> {
+        let some = |sql: &str| conn.prepare_cached(sql)?.exists([]);
+        let (live, unfired) = (
+            some("SELECT 1 FROM run INDEXED BY run_scheduled WHERE scheduled = 1 LIMIT 1")?,
+            some("SELECT 1 FROM unfired LIMIT 1")?,
+        );
+        let count = "SELECT count(*) FROM run WHERE job = ?1 AND scheduled = 1";
+        let newest = "SELECT body FROM unfired WHERE job = ?1 ORDER BY first DESC LIMIT 1";
+        Ok(Self {
+            version: conn
+                .prepare_cached("SELECT body FROM job_version WHERE job = ?1 AND version = ?2")?,
+            live: live.then(|| conn.prepare_cached(count)).transpose()?,
+            unfired: unfired.then(|| conn.prepare_cached(newest)).transpose()?,
+            shared: None,
+        })
+    }
+
+    /// Every job of a statement that begins with [`columns`].
+    pub fn all(
+        conn: &'c Connection,
+        sql: &str,
+        values: impl Params,
+    ) -> Result<Vec<JobRecord>, Error> {
+        let mut records = Self::new(conn)?;
+        let mut select = conn.prepare_cached(sql)?;
+        let mut rows = select.query(values)?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next()? {
+            found.push(records.record(row)?);
+        }
+        Ok(found)
+    }
+
+    /// The only job of a statement that begins with [`columns`].
+    pub fn one(
+        conn: &'c Connection,
+        sql: &str,
+        values: impl Params,
+    ) -> Result<Option<JobRecord>, Error> {
+        Ok(Self::all(conn, sql, values)?.pop())
+    }
+
+    pub fn record(&mut self, columns: &Row<'_>) -> Result<JobRecord, Error> {
+        let row = job_row(columns)?;
+        self.complete(row, columns)
+    }
+
+    /// The job if it has all the labels that the filter asks for.
+    pub fn labelled(
+        &mut self,
+        row: JobRow,
+        columns: &Row<'_>,
+        filter: &JobFilter,
+    ) -> Result<Option<JobRecord>, Error> {
+        if !filter.labels.is_empty() {
+            let key = params![row.id.0 as i64, row.version];
+            let mut rows = self.version.query(key)?;
+            let labels = match rows.next()? {
+                Some(found) => codec::open_labels(blob(found, 0)?)?,
+                None => return Err(missing(&row, "version")),
+            };
+            if !filter.takes_labels(&labels) {
+                return Ok(None);
+            }
+        }
+        self.complete(row, columns).map(Some)
+    }
+
+    fn complete(&mut self, mut row: JobRow, columns: &Row<'_>) -> Result<JobRecord, Error> {
+        self.share(&mut row);
+        let version = self.version(&row)?;
+        let key = row.id.0 as i64;
+        let live_scheduled = match &mut self.live {
+            Some(count) => count.query_row([key], |columns| columns.get(0))?,
+            None => 0,
+        };
+        let last_unfired = match &mut self.unfired {
+            Some(newest) => newest
+                .query_row([key], |columns| columns.get(0))
+                .optional()?
+                .map(|body: Vec<u8>| codec::open(&body))
+                .transpose()?,
+            None => None,
+        };
+        Ok(JobRecord {
+            schedule: schedule(&row, columns)?,
+            version,
+            live_scheduled,
+            last_unfired,
+            row,
+        })
+    }
+
+    fn version(&mut self, row: &JobRow) -> Result<JobVersion, Error> {
+        let mut rows = self.version.query(params![row.id.0 as i64, row.version])?;
+        let found = rows.next()?.ok_or_else(|| missing(row, "version"))?;
+        let mut version = codec::open_version(row.id, row.version, blob(found, 0)?)?;
+        // The texts are the same nearly always, and a window holds many jobs.
+        keep(&mut version.spec.namespace, &row.namespace);
+        keep(&mut version.spec.name, &row.name);
+        keep(&mut version.actor, &row.actor);
+        Ok(version)
+    }
+
+    /// Lets the row hold the texts of the one before where they are the same.
+    fn share(&mut self, row: &mut JobRow) {
+        if let Some((namespace, actor)) = &self.shared {
+            keep(&mut row.namespace, namespace);
+            keep(&mut row.actor, actor);
+        }
+        self.shared = Some((row.namespace.clone(), row.actor.clone()));
+    }
+}
+
+fn keep<T: Clone + PartialEq>(mine: &mut T, other: &T) {
+    if mine == other {
+        mine.clone_from(other);
+    }
+}
+
+pub fn job_row(columns: &Row<'_>) -> Result<JobRow, Error> {
+    codec::open(blob(columns, 0)?)
+}
+
+fn blob<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a [u8], Error> {
+    Ok(row
+        .get_ref(column)?
+        .as_blob()
+        .map_err(rusqlite::Error::from)?)
+}
+
+fn missing(row: &JobRow, what: &str) -> Error {
+    Error::Invariant(format!("{} has no {what} row", row.id))
+}
+
+fn schedule(row: &JobRow, columns: &Row<'_>) -> Result<ScheduleRow, Error> {
+    let time = |column| -> Result<Option<WallMs>, Error> {
+        Ok(columns.get::<_, Option<i64>>(column)?.map(WallMs))
+    };
+    Ok(ScheduleRow {
+        job: row.id,
+        fired_through: time(1)?.ok_or_else(|| missing(row, "schedule"))?,
+        next_nominal: time(2)?,
+        next_due: time(3)?,
+        fires: columns.get::<_, i64>(4)? as u64,
+        paused_through: time(5)?,
+    })
+}
