@@ -14,6 +14,8 @@ const DAY_MS: i64 = DAY_S * 1000;
 pub(super) struct At {
     /// What clocks show, in milliseconds since 1970-01-01T00:00:00.
     civil_ms: i64,
+    /// Given so, without an offset.
+    local: bool,
     /// When it happens on its own day.
     instants: Instants,
     zone: Zone,
@@ -29,6 +31,7 @@ impl At {
         };
         Self {
             civil_ms: at + zone.offset(at.div_euclid(1000)) * 1000,
+            local: false,
             instants,
             zone,
             gap: DstGap::default(),
@@ -39,6 +42,7 @@ impl At {
     pub(super) fn local(civil_ms: i64, zone: Zone, gap: DstGap, fold: DstFold) -> Self {
         Self {
             civil_ms,
+            local: true,
             instants: zone.instants(civil_ms, gap, fold),
             zone,
             gap,
@@ -58,16 +62,17 @@ impl At {
         self.civil_ms.div_euclid(DAY_MS) as i32
     }
 
-    pub(super) fn gap(&self) -> DstGap {
-        self.gap
-    }
-
     /// When it happens without calendars.
     pub(super) fn instants(&self) -> Instants {
         self.instants
     }
 
-    /// When it would happen if the other pass of a fold, or both, had been chosen.
+    /// Whether it was given without an offset, so that gaps and folds concern it.
+    pub(super) fn is_local(&self) -> bool {
+        self.local
+    }
+
+    /// When clocks show it: never in a gap, twice in a fold.
     pub(super) fn both_passes(&self) -> Instants {
         self.zone
             .instants(self.civil_ms, DstGap::Skip, DstFold::Both)

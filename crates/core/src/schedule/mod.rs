@@ -24,6 +24,7 @@ mod dates;
 mod duration;
 mod eras;
 mod error;
+mod excluded;
 mod filter;
 mod interval;
 mod jitter;
@@ -36,6 +37,7 @@ pub use calendars::{AnyDay, CalendarEra, Calendars};
 pub use dates::DateSet;
 pub use duration::{format_duration, parse_duration};
 pub use error::{CronFault, Error, Problem};
+pub use excluded::{Excluded, Exclusion};
 pub use spec::{Bounds, CalendarUse, DayRule, DstFold, DstGap, Roll, ScheduleEntry, ScheduleSpec};
 
 use at::At;

@@ -4,8 +4,7 @@
 //! the borders need rules. The database is the bundled one: two servers of one build agree whatever their machines have
 //! installed. A zone's segments are computed once in a process and shared by all that use the zone.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, LazyLock, PoisonError, RwLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use jiff::Timestamp;
 use jiff::tz::{TimeZone, TimeZoneDatabase};
@@ -47,8 +46,15 @@ pub(super) struct Segment {
     pub(super) after: i64,
 }
 
-/// Zones in use, by their names in the database, which bounds them.
-static TABLES: RwLock<BTreeMap<String, Arc<Table>>> = RwLock::new(BTreeMap::new());
+/// A place for every zone of the database, in the order of their names; filled when the zone is first used.
+static TABLES: LazyLock<Vec<(String, OnceLock<Arc<Table>>)>> = LazyLock::new(|| {
+    let database = TimeZoneDatabase::bundled();
+    let names = database.available();
+    let mut names: Vec<String> = names.map(|name| name.as_str().to_owned()).collect();
+    names.sort_unstable();
+    let places = names.into_iter().map(|name| (name, OnceLock::new()));
+    places.collect()
+});
 static UTC: LazyLock<Arc<Table>> = LazyLock::new(|| Arc::new(Table::of(&TimeZone::UTC, "UTC")));
 
 impl Zone {
@@ -58,20 +64,21 @@ impl Zone {
 
     pub(super) fn named(name: &str) -> Result<Self, Error> {
         let name = name.trim();
-        if let Some(table) = known(name) {
+        if let Some(table) = place(name).and_then(OnceLock::get) {
+            let table = table.clone();
             return Ok(Self { table });
         }
         let tz = match TimeZoneDatabase::bundled().get(name) {
             Ok(tz) if !tz.is_unknown() => tz,
             _ => return Err(Error::Zone { name: shown(name) }),
         };
-        let name = tz.iana_name().unwrap_or("UTC").to_owned();
-        if let Some(table) = known(&name) {
-            return Ok(Self { table });
-        }
-        let table = Arc::new(Table::of(&tz, &name));
-        let mut tables = TABLES.write().unwrap_or_else(PoisonError::into_inner);
-        let table = tables.entry(name).or_insert(table).clone();
+        // The database finds names in any case of letters.
+        let name = tz.iana_name().unwrap_or("UTC");
+        let compute = || Arc::new(Table::of(&tz, name));
+        let table = match place(name) {
+            Some(place) => place.get_or_init(compute).clone(),
+            None => compute(),
+        };
         Ok(Self { table })
     }
 
@@ -148,9 +155,9 @@ impl Instants {
     }
 }
 
-fn known(name: &str) -> Option<Arc<Table>> {
-    let tables = TABLES.read().unwrap_or_else(PoisonError::into_inner);
-    tables.get(name).cloned()
+fn place(name: &str) -> Option<&'static OnceLock<Arc<Table>>> {
+    let index = TABLES.binary_search_by(|(known, _)| known.as_str().cmp(name));
+    index.ok().map(|index| &TABLES[index].1)
 }
 
 impl Table {

@@ -8,6 +8,7 @@
 //! Calendars change the days of a line and nothing else, so they are asked where days are searched.
 
 mod field;
+pub(super) mod lapses;
 pub(super) mod line;
 mod parse;
 mod pattern;

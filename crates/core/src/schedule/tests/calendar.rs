@@ -5,7 +5,7 @@ use jiff::civil::{Date, date};
 use jiff::tz::TimeZone;
 use proptest::prelude::*;
 
-use super::brute::{Line, field};
+use super::lines::{Reading, field, special_day, special_weekday};
 use super::{cron, ms};
 
 fn noon_line() -> impl Strategy<Value = String> {
@@ -14,10 +14,9 @@ fn noon_line() -> impl Strategy<Value = String> {
         1 => (2095u32..2106).prop_map(|year| year.to_string()),
         1 => (2090u32..2106, 1u32..6).prop_map(|(year, n)| format!("{year}-2110/{n}")),
     ];
-    let day = prop_oneof![2 => field(1, 31), 1 => Just("29".to_owned()), 1 => Just("?".to_owned())];
+    let day = prop_oneof![2 => field(1, 31), 2 => special_day(), 1 => Just("29".to_owned()), 1 => Just("?".to_owned())];
     let month = prop_oneof![2 => field(1, 12), 1 => Just("feb".to_owned())];
-    let weekday =
-        prop_oneof![2 => field(0, 6), 1 => Just("?".to_owned()), 1 => Just("mon-fri".to_owned())];
+    let weekday = prop_oneof![2 => field(0, 6), 2 => special_weekday(), 1 => Just("?".to_owned()), 1 => Just("mon-fri".to_owned())];
     (day, month, weekday, year).prop_map(|(d, m, w, y)| format!("0 0 12 {d} {m} {w} {y}"))
 }
 
@@ -32,11 +31,11 @@ proptest! {
     #[test]
     fn days_agree_over_a_century_that_is_no_leap_year(line in noon_line()) {
         let schedule = cron(&line, "UTC");
-        let reading = Line::read(&line);
+        let reading = Reading::new(&line, false);
         let (first, last) = (date(2095, 1, 1), date(2105, 12, 31));
         let days = first.series(1.day()).take_while(|day| *day <= last);
         let mut expected: Vec<i64> =
-            days.filter(|day| reading.matches(&day.at(12, 0, 0, 0))).map(noon).collect();
+            days.filter(|day| reading.matches_day(*day)).map(noon).collect();
         let next = |at: i64| schedule.next_after(at).filter(|at| *at <= noon(last));
         let found: Vec<i64> = std::iter::successors(next(noon(first) - 1), |at| next(*at)).collect();
         prop_assert_eq!(&found, &expected);

@@ -2,6 +2,8 @@
 
 mod brute;
 mod calendar;
+mod lines;
+mod plan;
 mod text;
 
 use jiff::Timestamp;
