@@ -31,6 +31,7 @@ mod jitter;
 mod spec;
 #[cfg(test)]
 mod tests;
+mod words;
 mod zone;
 
 pub use calendars::{AnyDay, CalendarEra, Calendars};
@@ -39,6 +40,7 @@ pub use duration::{format_duration, parse_duration};
 pub use error::{CronFault, Error, Problem};
 pub use excluded::{Excluded, Exclusion};
 pub use spec::{Bounds, CalendarUse, DayRule, DstFold, DstGap, Roll, ScheduleEntry, ScheduleSpec};
+pub use words::{Language, describe};
 
 use at::At;
 use cron::Cron;

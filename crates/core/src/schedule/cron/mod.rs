@@ -20,7 +20,7 @@ use super::filter::{Filter, Named};
 use super::spec::{DayRule, DstFold, DstGap};
 use super::zone::{FIRST_SECOND, LAST_SECOND, Segment, Zone};
 
-pub(super) use self::line::Line;
+pub(super) use self::line::{Item, Line};
 
 /// More than civil time and UTC, or the clocks of two segments of a zone, ever differ by.
 const MARGIN: i64 = 72 * 3600;
