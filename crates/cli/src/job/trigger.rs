@@ -1,7 +1,7 @@
-//! `drumtower job trigger`: one run, now.
+//! `drumtower job trigger`: one run, now or later.
 
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::{Map, Value};
 
 use super::{Namespace, path};
 use crate::client::{Call, Client};
@@ -10,7 +10,7 @@ use crate::failure::{Failure, Result};
 use crate::output::{Output, text};
 use crate::run::wait;
 
-/// Run a job now
+/// Run a job now, or once at a later time
 ///
 /// Prints the id of the run. With --key a repetition of the command within 24 hours gives the
 /// same run, not another.
@@ -18,6 +18,8 @@ use crate::run::wait;
 ///     drumtower job trigger hello
 ///     drumtower job trigger report --params '{"month": "2026-01"}' --wait
 ///     drumtower job trigger charge --key order-7
+///     drumtower job trigger remind --delay 30m
+///     drumtower job trigger remind --at 2026-12-24T18:00:00+01:00
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Trigger {
@@ -29,6 +31,12 @@ pub struct Trigger {
     /// An idempotency key: the same key gives the same run for 24 hours
     #[arg(short, long)]
     key: Option<String>,
+    /// Start it this long from now, such as `90s` or `1h30m`
+    #[arg(short, long, conflicts_with = "at")]
+    delay: Option<String>,
+    /// Start it at this instant, in RFC 3339
+    #[arg(long, value_name = "INSTANT")]
+    at: Option<String>,
     /// Wait for the run to end; the exit code is 0 only if it is COMPLETED
     #[arg(short, long)]
     wait: bool,
@@ -46,11 +54,20 @@ impl Trigger {
             "{}/runs",
             path(&self.namespace.namespace, &self.name)
         ));
+        let mut body = Map::new();
         if let Some(params) = &self.params {
             let params: Value = serde_json::from_str(params).map_err(|error| {
                 Failure::usage(format!("--params `{params}` is not JSON: {error}"))
             })?;
-            call = call.json(json!({ "params": params }));
+            body.insert("params".to_owned(), params);
+        }
+        for (key, given) in [("delay", &self.delay), ("at", &self.at)] {
+            if let Some(given) = given {
+                body.insert(key.to_owned(), Value::from(given.as_str()));
+            }
+        }
+        if !body.is_empty() {
+            call = call.json(Value::Object(body));
         }
         if let Some(key) = &self.key {
             call = call.header("idempotency-key", key);

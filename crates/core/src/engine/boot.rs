@@ -15,6 +15,7 @@ use crate::wheel::Wheel;
 
 use super::batch::Building;
 use super::calendars::Calendars;
+use super::delays::{Delays, minute_of_key};
 use super::evict::Idle;
 use super::fleet::{Fleet, Held};
 use super::jobs::Jobs;
@@ -108,6 +109,7 @@ impl Engine {
             due: Due::default(),
             ahead: ReadAhead::default(),
             idle: Idle::default(),
+            delays: Delays::default(),
             calendars: Calendars::default(),
             sweeps: Sweeps::default(),
             building: Building::default(),
@@ -134,7 +136,10 @@ impl Engine {
             engine.revive(now, run);
         }
         for key in boot.parked_keys {
-            engine.line_with_parked(&key);
+            match minute_of_key(&key) {
+                Some(minute) => engine.minute_parked(minute),
+                None => engine.line_with_parked(&key),
+            }
         }
         engine.committed_at(now);
         engine.read_ahead(now);
@@ -160,9 +165,10 @@ impl Engine {
         });
         let state = run.state;
         let line = self.line_of(&compiled);
-        let waiting = Waiting::of(&run);
+        let (waiting, due) = (Waiting::of(&run), run.due);
         self.hold_run(run, compiled);
         match (state, leased) {
+            (RunState::Pending, None) if due > now.wall => self.arm_run(id, due),
             (RunState::Pending, None) => self.lines.push(line, waiting),
             (RunState::Scheduled | RunState::Running, Some((worker, process, attempt, fence))) => {
                 self.expect_worker(now, &worker, process);

@@ -107,6 +107,7 @@ impl Engine {
             for job in self.jobs.ids() {
                 self.arm_job(job);
             }
+            self.arm_delayed();
             self.read_ahead_if_short(raw);
         }
     }

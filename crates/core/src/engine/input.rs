@@ -98,6 +98,16 @@ pub struct Trigger {
     /// Instead of the job's own.
     pub params: Option<JsonText>,
     pub idempotency_key: Option<String>,
+    /// When the run is due; at once unless given.
+    pub when: Option<When>,
+}
+
+/// The time of a run that does not start at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    At(WallMs),
+    /// So many milliseconds after the request is carried out.
+    After(u64),
 }
 
 /// A token to be kept: the edge drew the secret and hashed it.

@@ -117,6 +117,11 @@ impl Lines {
         ix
     }
 
+    /// How much of memory's share all lines take together.
+    pub(super) fn length(&self) -> usize {
+        self.length
+    }
+
     pub(super) fn must_park(&self, ix: LineIx) -> bool {
         let line = self.line(ix);
         line.parked || line.length >= Limits::READY_WINDOW || self.length >= Limits::READY_TOTAL

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use crate::model::{Now, Run, RunId, RunState};
 
+use super::delays::minute_of_key;
 use super::lines::Waiting;
 use super::{Engine, Input, LOAD_ROWS, LoadKey, LoadRequest, Loaded, LoadedRow, Step};
 
@@ -122,9 +123,13 @@ impl Engine {
         }
         let compiled = self.pinned(run.job, run.job_version);
         let line = self.line_of(&compiled);
-        let waiting = Waiting::of(&run);
+        let (id, due, waiting) = (run.id, run.due, Waiting::of(&run));
         self.hold_run(run, compiled);
-        self.lines.push(line, waiting);
+        if due > self.now.wall {
+            self.arm_run(id, due);
+        } else {
+            self.lines.push(line, waiting);
+        }
     }
 
     fn take_parked(&mut self, tag: u64, key: &str, runs: Vec<Run>) {
@@ -133,7 +138,9 @@ impl Engine {
         for run in runs {
             self.adopt_run(run, tag);
         }
-        if let Some(next) = self.lines.scanned(key, last, all) {
+        if let Some(minute) = minute_of_key(key) {
+            self.minute_scanned(minute, last, all);
+        } else if let Some(next) = self.lines.scanned(key, last, all) {
             self.want(next);
         }
     }

@@ -22,6 +22,7 @@ mod calendars;
 mod clock;
 mod command;
 mod decide;
+mod delays;
 mod dispatch;
 mod effect;
 mod evict;
@@ -57,12 +58,14 @@ pub use effect::{Assign, Effect, Refusal, Reply, ToWorker, Triggered};
 pub use fleet_view::{WorkerState, WorkerView};
 pub use input::{
     AttemptRef, Command, Condition, Finished, Heartbeat, Hello, Input, JobRef, LOAD_ROWS, Load,
-    LoadKey, LoadRequest, Loaded, LoadedRow, NewToken, StreamId, Ticket, Trigger, WorkerEvent,
+    LoadKey, LoadRequest, Loaded, LoadedRow, NewToken, StreamId, Ticket, Trigger, When,
+    WorkerEvent,
 };
 
 use batch::Building;
 use calendars::Calendars;
 use clock::Hold;
+use delays::Delays;
 use evict::Idle;
 use fleet::Fleet;
 use jobs::Jobs;
@@ -144,6 +147,7 @@ pub struct Engine {
     due: Due,
     ahead: ReadAhead,
     idle: Idle,
+    delays: Delays,
     calendars: Calendars,
     sweeps: Sweeps,
     building: Building,

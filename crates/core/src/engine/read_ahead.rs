@@ -47,6 +47,7 @@ impl ReadAhead {
 
 impl Engine {
     pub(super) fn read_ahead(&mut self, now: Now) {
+        self.read_minutes(now);
         if self.ahead.target.is_some() {
             return;
         }

@@ -120,7 +120,8 @@ pub(super) fn fresh_run(id: RunId, job: &Job, origin: Origin, actor: Actor, now:
 }
 
 impl Engine {
-    /// Makes a run and puts it in line, or parks it when the line is longer than memory should hold.
+    /// Makes a run and puts it in line, or parks it when the line is longer than memory should hold. One that is not due
+    /// yet waits.
     pub(super) fn create_run(&mut self, mut run: Run, compiled: &Arc<Compiled>) {
         self.count(run.id.segment(), &run.namespace, |counters| {
             counters.created += 1
@@ -129,6 +130,10 @@ impl Engine {
         if run.origin == Origin::Schedule {
             self.jobs.expect_mut(run.job).live_scheduled += 1;
             self.mark_job(run.job);
+        }
+        if run.due > self.now.wall {
+            self.delay_run(run, compiled);
+            return;
         }
         let line = self.line_of(compiled);
         if self.lines.must_park(line) {
@@ -182,6 +187,7 @@ impl Engine {
 
     /// What the end of a run means for its job.
     fn let_go(&mut self, now: Now, run: &Run) {
+        self.forget_delay(run.id);
         let job = self.jobs.expect_mut(run.job);
         assert!(job.resident_runs > 0, "{} was not counted", run.id);
         job.resident_runs -= 1;

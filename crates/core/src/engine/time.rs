@@ -6,7 +6,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::model::{JobId, MonoMs, Now, ProcessId, RunState, WallMs};
+use crate::model::{JobId, MonoMs, Now, ProcessId, RunId, RunState, WallMs};
 
 use super::{AttemptRef, Engine};
 
@@ -17,6 +17,8 @@ pub(super) enum Timer {
     ReadAhead,
     Evict,
     Sweep,
+    RunDue(RunId),
+    Minutes,
 }
 
 /// A start is written with the run's next change, or alone once the attempt is this old.
@@ -88,6 +90,8 @@ impl Engine {
                 Timer::ReadAhead => self.read_ahead_due(now),
                 Timer::Evict => self.evict_jobs(now),
                 Timer::Sweep => self.read_page(),
+                Timer::RunDue(run) => self.run_due(now, run),
+                Timer::Minutes => self.read_minutes(now),
             }
         }
         while !self.building.is_nearly_full()

@@ -33,6 +33,8 @@ impl Limits {
     pub const CALENDAR_VERSIONS: usize = 100;
     /// Runs that one decision makes to catch up with missed times.
     pub const CATCH_UP_RUNS: u32 = 1000;
+    /// How far ahead a triggered run may be due: ten years.
+    pub const DELAY_MS: i64 = 3_653 * 86_400_000;
     pub const PRIORITY: u32 = 9;
     pub const WEIGHT: u32 = 10_000;
     pub const IDEMPOTENCY_KEY_CHARS: usize = 256;

@@ -18,7 +18,7 @@ use serde_json::value::RawValue;
 use super::body::{self, Bounded};
 use super::problem::{self, Problem};
 use super::query::Parameters;
-use super::trigger::{Answer, checked_key, params};
+use super::trigger::{Answer, checked_key, params, when};
 use super::{Edge, internal};
 use crate::auth::Principal;
 
@@ -40,6 +40,10 @@ struct Item<'a> {
     params: Option<&'a RawValue>,
     #[serde(borrow, default)]
     idempotency_key: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    delay: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    at: Option<Text<'a>>,
 }
 
 /// Borrowed where it holds no escapes; serde borrows a bare `Cow`, but not one within an `Option`.
@@ -144,6 +148,10 @@ fn trigger_of(
             .idempotency_key
             .map(|Text(key)| checked_key(key))
             .transpose()?,
+        when: when(
+            item.delay.as_ref().map(|Text(delay)| &**delay),
+            item.at.as_ref().map(|Text(at)| &**at),
+        )?,
         job: job.clone(),
     };
     *last = Some(job);

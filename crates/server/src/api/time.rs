@@ -1,10 +1,12 @@
-//! Times as callers see them: RFC 3339 in UTC with milliseconds.
+//! Times as callers see and give them: RFC 3339, shown in UTC with milliseconds.
 
 use std::fmt;
 
 use drumtower_core::model::WallMs;
 use jiff::Timestamp;
 use serde::{Serialize, Serializer};
+
+use super::problem::Problem;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Time(pub WallMs);
@@ -31,6 +33,19 @@ impl fmt::Display for Time {
 impl Serialize for Time {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
+    }
+}
+
+/// Reads an instant that a caller gives. Finer ones than a millisecond are refused, not cut.
+pub fn instant(field: &str, value: &str) -> Result<WallMs, Problem> {
+    match value.trim().parse::<Timestamp>() {
+        Ok(at) if at.as_nanosecond() % 1_000_000 == 0 => Ok(WallMs(at.as_millisecond())),
+        _ => Err(Problem::field(
+            field,
+            format!(
+                "{field}: `{value}` is not an instant: use RFC 3339 with an offset and at most milliseconds, such as `2026-01-31T08:00:00Z`"
+            ),
+        )),
     }
 }
 

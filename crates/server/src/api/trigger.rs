@@ -5,8 +5,9 @@ use std::borrow::Cow;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::{Extension, Json};
-use drumtower_core::engine::{Command, Reply, Trigger, Triggered};
+use drumtower_core::engine::{Command, Reply, Trigger, Triggered, When};
 use drumtower_core::model::{JsonText, Limits, RunId};
+use drumtower_core::schedule::parse_duration;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -14,6 +15,7 @@ use super::body::{self, Bounded};
 use super::gate::JobPath;
 use super::problem::{Kind, Problem};
 use super::query::Parameters;
+use super::time::instant;
 use super::{Edge, internal};
 use crate::auth::Principal;
 
@@ -22,6 +24,10 @@ use crate::auth::Principal;
 struct Request<'a> {
     #[serde(borrow, default)]
     params: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    delay: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    at: Option<Cow<'a, str>>,
 }
 
 #[derive(Clone, Copy, Serialize)]
@@ -55,6 +61,7 @@ pub async fn trigger(
         job,
         params: params(request.params)?,
         idempotency_key,
+        when: when(request.delay.as_deref(), request.at.as_deref())?,
     };
     let command = Command::TriggerRuns {
         triggers: vec![trigger],
@@ -107,6 +114,21 @@ pub fn checked_key(key: Cow<'_, str>) -> Result<String, Problem> {
         return Err(Problem::field("idempotency_key", detail));
     }
     Ok(key.into_owned())
+}
+
+/// When a run that does not start at once is due: after a delay, or at an instant.
+pub fn when(delay: Option<&str>, at: Option<&str>) -> Result<Option<When>, Problem> {
+    match (delay, at) {
+        (None, None) => Ok(None),
+        (Some(_), Some(_)) => Err(Problem::field(
+            "at",
+            "at: give either `delay` or `at`, not both",
+        )),
+        (Some(delay), None) => parse_duration(delay)
+            .map(|ms| Some(When::After(ms)))
+            .map_err(|error| Problem::field("delay", format!("delay: {error}"))),
+        (None, Some(at)) => instant("at", at).map(|at| Some(When::At(at))),
+    }
 }
 
 /// Parameters within their bound, as the text they came in.

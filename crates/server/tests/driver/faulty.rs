@@ -226,6 +226,7 @@ impl World {
             job,
             params: None,
             idempotency_key: None,
+            when: None,
         }];
         self.handle
             .command(Actor::new("tester"), Command::TriggerRuns { triggers })

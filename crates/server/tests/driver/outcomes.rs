@@ -310,6 +310,7 @@ async fn a_full_batch_takes_no_more_until_it_is_committed() {
             job: crate::faulty::job_ref("a"),
             params: None,
             idempotency_key: None,
+            when: None,
         };
         drumtower_core::engine::Command::TriggerRuns {
             triggers: vec![trigger; count],

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use crate::model::{
-    Actor, IdempotencyEntry, IdempotencyHash, Limits, Now, Origin, Run, SpecError, check_params,
+    Actor, IdempotencyEntry, IdempotencyHash, Limits, Now, Origin, Run, SpecError, WallMs,
+    check_params,
 };
 
 use super::super::runs::fresh_run;
-use super::super::{Engine, Refusal, Reply, Trigger, Triggered};
+use super::super::{Engine, Refusal, Reply, Trigger, Triggered, When};
 
 impl Engine {
     pub(super) fn trigger_runs(
@@ -31,6 +32,7 @@ impl Engine {
         trigger: Trigger,
     ) -> Result<Triggered, Refusal> {
         check_params("params", trigger.params.as_ref()).map_err(Refusal::Invalid)?;
+        let due = due_of(now, &trigger).map_err(Refusal::Invalid)?;
         let Some(job) = self.jobs.named(&trigger.job) else {
             return Err(Refusal::NoSuchJob(trigger.job));
         };
@@ -68,6 +70,7 @@ impl Engine {
         let compiled = Arc::clone(&job.compiled);
         let fresh = fresh_run(run, job, Origin::Api, actor.clone(), now);
         let run_row = Run {
+            due,
             params: trigger.params,
             idempotency_key: trigger.idempotency_key,
             ..fresh
@@ -92,5 +95,27 @@ fn check_key(trigger: &Trigger, key: &str) -> Result<(IdempotencyHash, Idempoten
     let job = &trigger.job;
     let hash = IdempotencyHash::of(job.namespace.as_str(), job.name.as_str(), key);
     let params = trigger.params.as_ref().map_or("", |params| params.as_str());
-    Ok((hash, IdempotencyHash::fingerprint(&["trigger", params])))
+    let fingerprint = match trigger.when {
+        None => IdempotencyHash::fingerprint(&["trigger", params]),
+        Some(when) => IdempotencyHash::fingerprint(&["trigger", params, &format!("{when:?}")]),
+    };
+    Ok((hash, fingerprint))
+}
+
+/// When the run is due: never before now, and not further ahead than anyone means.
+fn due_of(now: Now, trigger: &Trigger) -> Result<WallMs, SpecError> {
+    let (field, due) = match trigger.when {
+        None => return Ok(now.wall),
+        Some(When::At(at)) => ("at", at),
+        Some(When::After(ms)) => (
+            "delay",
+            now.wall.plus(i64::try_from(ms).unwrap_or(i64::MAX)),
+        ),
+    };
+    if due.since(now.wall) > Limits::DELAY_MS {
+        let days = Limits::DELAY_MS / 86_400_000;
+        let message = format!("lies more than {days} days ahead: use a job with a schedule");
+        return Err(SpecError::new(field, message));
+    }
+    Ok(due.max(now.wall))
 }

@@ -3,6 +3,7 @@
 mod calendars;
 mod clock;
 mod decisions;
+mod delays;
 mod fires;
 mod leases;
 mod memory;

@@ -10,6 +10,7 @@ fn trigger_many(world: &mut World, count: usize) {
             job: job_ref("a"),
             params: None,
             idempotency_key: None,
+            when: None,
         };
         world
             .command(Command::TriggerRuns {
@@ -97,6 +98,7 @@ fn a_line_without_workers_does_not_hold_others_up() {
             job: job_ref("b"),
             params: None,
             idempotency_key: None,
+            when: None,
         };
         world
             .command(Command::TriggerRuns {

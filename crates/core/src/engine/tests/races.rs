@@ -9,6 +9,7 @@ fn many(count: usize) -> Command {
         job: job_ref("a"),
         params: None,
         idempotency_key: None,
+        when: None,
     };
     Command::TriggerRuns {
         triggers: vec![trigger; count],
@@ -153,6 +154,7 @@ fn a_long_line_does_not_starve_its_neighbour() {
         },
         params: None,
         idempotency_key: None,
+        when: None,
     };
     world
         .command(Command::TriggerRuns {

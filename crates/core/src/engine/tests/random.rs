@@ -260,6 +260,7 @@ impl Play {
                     job: job_ref("b"),
                     params: None,
                     idempotency_key: None,
+                    when: None,
                 };
                 self.step_command(Command::TriggerRuns {
                     triggers: vec![trigger],

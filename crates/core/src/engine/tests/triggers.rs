@@ -14,6 +14,7 @@ fn a_triggered_run_is_created_and_assigned_in_one_batch() {
         job: job_ref("a"),
         params: None,
         idempotency_key: None,
+        when: None,
     };
     let command = Command::TriggerRuns {
         triggers: vec![trigger],
@@ -66,6 +67,7 @@ fn two_triggers_with_one_key_in_one_batch_make_one_run() {
         job: job_ref("a"),
         params: None,
         idempotency_key: Some("k".into()),
+        when: None,
     };
     let Ok(Reply::Triggered(results)) = world.command(Command::TriggerRuns {
         triggers: vec![trigger(), trigger()],
@@ -268,6 +270,7 @@ fn a_run_made_and_cancelled_in_one_batch_never_was_active() {
         job: job_ref("a"),
         params: None,
         idempotency_key: None,
+        when: None,
     };
     let actor = Actor::new("tester");
     let command = Command::TriggerRuns {
@@ -299,6 +302,7 @@ fn a_load_that_began_before_a_run_ended_does_not_revive_it() {
             job: job_ref("a"),
             params: None,
             idempotency_key: None,
+            when: None,
         };
         world
             .command(Command::TriggerRuns {

@@ -231,6 +231,7 @@ impl World {
             job: job_ref(job),
             params: params.map(|text| JsonText::parse("params", text).expect("JSON")),
             idempotency_key: key.map(str::to_owned),
+            when: None,
         };
         match self.command(Command::TriggerRuns {
             triggers: vec![trigger],
