@@ -84,13 +84,14 @@ pub fn take_over(
 impl Engine {
     /// An engine over what the store holds. Its first wish is to read the jobs that are due.
     pub fn boot(options: Options, now: Now, boot: Boot) -> Self {
+        let lines = Lines::new(options.ready_window);
         let mut engine = Self {
             options,
             session: boot.session,
             segments: Segments::new(boot.segments),
             jobs: Jobs::default(),
             runs: Runs::default(),
-            lines: Lines::default(),
+            lines,
             fleet: Fleet::default(),
             keys: Keys::default(),
             loads: Loads::default(),

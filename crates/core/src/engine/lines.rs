@@ -63,10 +63,11 @@ pub(super) struct Line {
 }
 
 const PRIORITIES: usize = Limits::PRIORITY as usize + 1;
-const LOW_MARK: usize = Limits::READY_WINDOW / 4;
 
 #[derive(Debug, Default)]
 pub(super) struct Lines {
+    /// How long a line may be before runs of it are parked.
+    window: usize,
     lines: Vec<Line>,
     by_key: BTreeMap<Arc<str>, LineIx>,
     /// Lines with both runs and workers, by priority.
@@ -80,6 +81,13 @@ pub(super) struct Lines {
 }
 
 impl Lines {
+    pub(super) fn new(window: usize) -> Self {
+        Self {
+            window,
+            ..Self::default()
+        }
+    }
+
     pub(super) fn line(&self, ix: LineIx) -> &Line {
         &self.lines[ix.0]
     }
@@ -124,7 +132,7 @@ impl Lines {
 
     pub(super) fn must_park(&self, ix: LineIx) -> bool {
         let line = self.line(ix);
-        line.parked || line.length >= Limits::READY_WINDOW || self.length >= Limits::READY_TOTAL
+        line.parked || line.length >= self.window || self.length >= Limits::READY_TOTAL
     }
 
     /// A run of the line goes into the store instead of memory, by batch `seq`.
@@ -216,12 +224,13 @@ impl Lines {
 
     /// The reads that short lines need; every batch up to `acknowledged` is visible to them.
     pub(super) fn short_lines(&mut self, acknowledged: u64) -> Vec<LoadKey> {
+        let low = self.window / 4;
         let lines = &mut self.lines;
         let with_parked = self.with_parked.iter();
         with_parked
             .filter_map(|ix| {
                 let line = &mut lines[ix.0];
-                let short = line.scan.is_none() && line.length <= LOW_MARK;
+                let short = line.scan.is_none() && line.length <= low;
                 short.then(|| {
                     line.scan = Some(acknowledged);
                     LoadKey::Parked {
@@ -236,8 +245,9 @@ impl Lines {
     /// A scan brought rows up to `last`; `all` says there are no more. Returns the read that continues it.
     pub(super) fn scanned(&mut self, key: &str, last: Option<RunId>, all: bool) -> Option<LoadKey> {
         let ix = self.find(key)?;
+        let window = self.window;
         let line = self.line_mut(ix);
-        if !all && line.length < Limits::READY_WINDOW {
+        if !all && line.length < window {
             return Some(LoadKey::Parked {
                 key: key.to_owned(),
                 after: last,

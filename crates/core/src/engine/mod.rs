@@ -47,8 +47,8 @@ use std::collections::BTreeMap;
 
 use crate::lease;
 use crate::model::{
-    Actor, CalendarRef, Counters, JobRecord, NamespaceName, Now, Run, RunId, SegmentId, SessionId,
-    TokenId, TokenRow,
+    Actor, CalendarRef, Counters, JobRecord, Limits, NamespaceName, Now, Run, RunId, SegmentId,
+    SessionId, TokenId, TokenRow,
 };
 use crate::wheel::Wheel;
 
@@ -87,6 +87,8 @@ pub struct Options {
     pub window_ms: i64,
     /// How many jobs are read ahead before some of them must fire.
     pub read_ahead_jobs: usize,
+    /// Ready runs of one line held in memory; the rest wait parked in the store.
+    pub ready_window: usize,
     /// How far a commit moves the session's end.
     pub session_ms: i64,
     /// The machine this server runs on: a worker elsewhere is a second opinion on what time it is.
@@ -102,6 +104,7 @@ impl Default for Options {
             terms: lease::Terms::default(),
             window_ms: 60_000,
             read_ahead_jobs: 50_000,
+            ready_window: Limits::READY_WINDOW,
             session_ms: 3_000,
             host: String::new(),
             idle_commit_ms: None,

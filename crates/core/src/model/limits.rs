@@ -38,8 +38,8 @@ impl Limits {
     pub const PRIORITY: u32 = 9;
     pub const WEIGHT: u32 = 10_000;
     pub const IDEMPOTENCY_KEY_CHARS: usize = 256;
-    /// Ready runs held in memory for one requirement; the rest wait parked in the store.
-    pub const READY_WINDOW: usize = 20_000;
+    /// Ready runs held in memory for one requirement and priority; the rest wait parked in the store.
+    pub const READY_WINDOW: usize = 100_000;
     /// Ready runs held in memory in all; a run with large parameters counts as several.
     pub const READY_TOTAL: usize = 200_000;
 }

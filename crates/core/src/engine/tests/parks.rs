@@ -4,6 +4,8 @@ use super::super::*;
 use super::world::*;
 use crate::model::*;
 
+const WINDOW: usize = 4_000;
+
 fn trigger_many(world: &mut World, count: usize) {
     for _ in 0..count / 1000 {
         let trigger = Trigger {
@@ -42,9 +44,9 @@ fn drain(world: &mut World, stream: u64, capacity: u32) -> Vec<RunId> {
 
 #[test]
 fn a_long_line_is_parked_and_drains_completely_in_order() {
-    let mut world = World::new();
+    let mut world = World::with_window(WINDOW);
     world.put(noop("a"));
-    let count = Limits::READY_WINDOW + 7_000;
+    let count = WINDOW + 7_000;
     trigger_many(&mut world, count);
     let parked = world
         .tables
@@ -62,9 +64,9 @@ fn a_long_line_is_parked_and_drains_completely_in_order() {
 
 #[test]
 fn parked_runs_survive_a_restart_and_can_be_cancelled() {
-    let mut world = World::new();
+    let mut world = World::with_window(WINDOW);
     world.put(noop("a"));
-    trigger_many(&mut world, Limits::READY_WINDOW + 2_000);
+    trigger_many(&mut world, WINDOW + 2_000);
     let parked = world
         .tables
         .active
@@ -81,14 +83,14 @@ fn parked_runs_survive_a_restart_and_can_be_cancelled() {
     assert_eq!(world.tables.history[&parked].state, RunState::Cancelled);
     world.restart();
     let order = drain(&mut world, 1, 500);
-    assert_eq!(order.len(), Limits::READY_WINDOW + 1_999);
+    assert_eq!(order.len(), WINDOW + 1_999);
     assert!(!order.contains(&parked));
     world.check_conservation();
 }
 
 #[test]
 fn a_line_without_workers_does_not_hold_others_up() {
-    let mut world = World::new();
+    let mut world = World::with_window(WINDOW);
     let mut other = noop("b");
     other["task"]["handler"]["name"] = "missing".into();
     world.put(noop("a"));
@@ -113,9 +115,9 @@ fn a_line_without_workers_does_not_hold_others_up() {
 
 #[test]
 fn a_run_parked_under_an_old_version_loads_while_an_edit_is_on_its_way() {
-    let mut world = World::new();
+    let mut world = World::with_window(WINDOW);
     world.put(noop("a"));
-    trigger_many(&mut world, Limits::READY_WINDOW + 1_000);
+    trigger_many(&mut world, WINDOW + 1_000);
     world.restart();
     let mut edited = noop("a");
     edited["description"] = "second".into();

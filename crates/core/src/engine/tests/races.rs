@@ -91,7 +91,7 @@ fn two_cancels_of_a_waiting_run_in_one_batch_end_it_once() {
 
 #[test]
 fn runs_parked_in_the_batch_in_which_a_scan_begins_are_found_by_the_next() {
-    let mut world = World::new();
+    let mut world = World::with_window(20_000);
     world.put(noop("a"));
     for _ in 0..21 {
         world.command(many(1000)).expect("made");
@@ -266,7 +266,7 @@ fn a_boastful_worker_does_not_break_placement() {
 
 #[test]
 fn large_parameters_take_more_of_the_window() {
-    let mut world = World::new();
+    let mut world = World::with_window(20_000);
     world.put(noop("a"));
     let params = format!("\"{}\"", "x".repeat(60_000));
     for _ in 0..400 {
@@ -287,7 +287,7 @@ fn a_stored_definition_that_is_not_valid_any_more_stops_only_itself() {
     world.put(every("b", "1s", "allow"));
     let version = world.tables.versions.get_mut(&(job, 1)).expect("kept");
     version.spec.schedule[0].every = Some("never".into());
-    world.engine = World::boot(&world.tables, world.now);
+    world.engine = World::boot(&world.tables, world.now, Options::default());
     let effects = world.tick_through(2_000, 100);
     assert!(
         effects

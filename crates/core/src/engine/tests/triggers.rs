@@ -295,7 +295,7 @@ fn a_run_made_and_cancelled_in_one_batch_never_was_active() {
 
 #[test]
 fn a_load_that_began_before_a_run_ended_does_not_revive_it() {
-    let mut world = World::new();
+    let mut world = World::with_window(20_000);
     world.put(noop("a"));
     for _ in 0..21 {
         let trigger = Trigger {

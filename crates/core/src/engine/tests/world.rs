@@ -12,6 +12,7 @@ pub(super) const START: i64 = 1_800_000_000_000;
 pub(super) struct World {
     pub(super) engine: Engine,
     pub(super) tables: Tables,
+    pub(super) options: Options,
     pub(super) now: Now,
     /// How many rounds a load is under way; it brings what was committed when it began.
     pub(super) lag: usize,
@@ -22,15 +23,27 @@ pub(super) struct World {
 
 impl World {
     pub(super) fn new() -> Self {
+        Self::with(Options::default())
+    }
+
+    pub(super) fn with_window(ready_window: usize) -> Self {
+        Self::with(Options {
+            ready_window,
+            ..Options::default()
+        })
+    }
+
+    fn with(options: Options) -> Self {
         let now = Now {
             wall: WallMs(START),
             mono: MonoMs(1_000_000),
         };
         let tables = Tables::default();
-        let engine = Self::boot(&tables, now);
+        let engine = Self::boot(&tables, now, options.clone());
         let mut world = Self {
             engine,
             tables,
+            options,
             now,
             lag: 0,
             under_way: VecDeque::new(),
@@ -41,7 +54,7 @@ impl World {
         world
     }
 
-    pub(super) fn boot(tables: &Tables, now: Now) -> Engine {
+    pub(super) fn boot(tables: &Tables, now: Now, options: Options) -> Engine {
         let segments = (0..SegmentId::COUNT).map(|id| {
             let fresh = SegmentRow {
                 id: SegmentId(id),
@@ -88,12 +101,12 @@ impl World {
             sweeps: tables.sweeps.values().cloned().collect(),
             new_time_zones: None,
         };
-        Engine::boot(Options::default(), now, boot)
+        Engine::boot(options, now, boot)
     }
 
     /// The server dies and another engine boots from what was committed.
     pub(super) fn restart(&mut self) {
-        self.engine = Self::boot(&self.tables, self.now);
+        self.engine = Self::boot(&self.tables, self.now, self.options.clone());
         self.under_way.clear();
         self.commit();
     }
