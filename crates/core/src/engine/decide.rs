@@ -11,6 +11,8 @@
 use crate::model::{CatchUp, JobId, MisfirePolicy, UnfiredReason, WallMs};
 use crate::schedule::Schedule;
 
+use super::jobs::Planned;
+
 /// The longest that a time counts as on time.
 const GRACE_MS: i64 = 60_000;
 /// Counts of times in a range stop here: nobody reads a larger one, and counting holds everything else up.
@@ -184,12 +186,12 @@ impl Pending<'_> {
 
 /// What becomes of the one pending time of a schedule that counts from the end of the last run.
 pub(super) fn decide_after_end(
-    nominal: WallMs,
+    (nominal, due): Planned,
     delay_ms: i64,
     misfire: CatchUp,
     now: WallMs,
 ) -> Fate {
-    let late = now.since(nominal);
+    let late = now.since(due);
     let on_time = late <= delay_ms.min(GRACE_MS);
     let made_up = misfire.policy != MisfirePolicy::Skip && late <= misfire.window_ms;
     if on_time || made_up {

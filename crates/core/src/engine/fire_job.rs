@@ -27,7 +27,7 @@ impl Engine {
             return;
         };
         if let Some(delay_ms) = schedule.after_end_ms() {
-            let fate = decide_after_end(oldest, delay_ms, compiled.misfire, now.wall);
+            let fate = decide_after_end((oldest, due), delay_ms, compiled.misfire, now.wall);
             self.carry_out(now, id, fate);
             self.plan_after_end(now, id);
             return;

@@ -34,11 +34,15 @@ impl Engine {
     pub(super) fn plan_after_end(&mut self, now: Now, id: JobId) {
         let job = self.jobs.expect_mut(id);
         let idle = job.is_active() && !job.is_used_up() && job.live_scheduled == 0;
-        let next = job.after_end_ms().filter(|_| idle).map(|delay_ms| {
+        let planned = job.compiled.schedule.as_ref().filter(|_| idle);
+        let planned = planned.and_then(|schedule| {
             let after = job.schedule.fired_through.plus(1);
-            now.wall.plus(delay_ms).max(after)
+            let earliest = now.wall.plus(schedule.after_end_ms()?).max(after);
+            let nominal = schedule.within_bounds(earliest.0)?;
+            let due = schedule.due_of(id.0, nominal);
+            Some((WallMs(nominal), WallMs(due)))
         });
-        job.take_plan(next.map(|at| (at, at)));
+        job.take_plan(planned);
         self.building.schedule(id);
         self.mark_job(id);
     }

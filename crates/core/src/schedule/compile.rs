@@ -72,15 +72,7 @@ fn refuse_all_but_entries(spec: &ScheduleSpec<'_>) -> Result<(), Error> {
 }
 
 fn refuse_beside_after_end(spec: &ScheduleSpec<'_>) -> Result<(), Error> {
-    let bound = |side: fn(&Bounds) -> &Option<String>| {
-        spec.bounds.is_some_and(|bounds| side(bounds).is_some())
-    };
-    let given = [
-        ("calendar", spec.calendar.is_some()),
-        ("jitter", spec.jitter.is_some()),
-        ("bounds.start", bound(|bounds| &bounds.start)),
-        ("bounds.end", bound(|bounds| &bounds.end)),
-    ];
+    let given = [("calendar", spec.calendar.is_some())];
     refuse_given(&given, "`after_end` counts from the end of the last run")
 }
 

@@ -188,6 +188,14 @@ impl Schedule {
         nominal.saturating_add_unsigned(offset)
     }
 
+    /// The first instant at or after `at` that lies within the bounds; `None` when they are over.
+    pub fn within_bounds(&self, at: i64) -> Option<i64> {
+        let Some(rest) = &self.rest else {
+            return Some(at);
+        };
+        Some(at.max(rest.start)).filter(|at| *at < rest.end)
+    }
+
     /// The delay of a schedule that counts from the end of the last run; such a one has no nominal times of its own.
     pub fn after_end_ms(&self) -> Option<i64> {
         self.rest.as_ref()?.after_end

@@ -251,3 +251,21 @@ fn a_fixed_delay_counts_from_the_end_of_the_last_run() {
     );
     assert_eq!(due(&world), Some(world.now.wall.plus(10_000)));
 }
+
+#[test]
+fn a_fixed_delay_is_put_off_and_bounded_like_any_other_schedule() {
+    let mut world = World::new();
+    let mut spec = noop("a");
+    spec["schedule"] = json!([{"after_end": "10s"}]);
+    spec["jitter"] = json!("5s");
+    spec["bounds"] = json!({"start": "2027-01-15T09:00:00Z"});
+    let job = world.put(spec.clone());
+    let row = world.tables.schedules[&job].clone();
+    let start = WallMs(START + 3_600_000);
+    assert_eq!(row.next_nominal, Some(start));
+    let due = row.next_due.expect("planned");
+    assert!(due > start && due < start.plus(5_000), "{due:?}");
+    spec["bounds"] = json!({"end": "2027-01-15T08:00:05Z"});
+    world.put(spec);
+    assert_eq!(world.tables.schedules[&job].next_due, None);
+}
