@@ -74,6 +74,16 @@ impl DateSet {
         let by_week = self.weekly >> weekday(day) & 1 == 1 && !self.exclude.holds(day);
         by_week || self.include.holds(day)
     }
+
+    /// The first and the last day, when the set has them; days of the week and of every year have not.
+    pub(super) fn ends(&self) -> Option<(i32, i32)> {
+        if self.weekly != 0 || !self.include.yearly.is_empty() {
+            return None;
+        }
+        let stretches = &self.include.stretches;
+        let ends = stretches.first().zip(stretches.last());
+        Some(ends.map_or((i32::MAX, i32::MIN), |(first, last)| (first.0, last.1)))
+    }
 }
 
 fn sunday_first(day: Weekday) -> u32 {

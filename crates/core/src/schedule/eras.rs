@@ -104,13 +104,17 @@ impl Eras {
             let used = self.used.iter().filter(move |used| used.minus == minus);
             used.map(|used| used.days(span.last)).collect()
         };
-        let day = |t: i64| t.div_euclid(DAY_S * 1000);
+        let only: Vec<&DateSet> = sets(false);
+        let (mut first, mut last) = days_around(first, last);
+        for (from, until) in only.iter().filter_map(|set| set.ends()) {
+            (first, last) = (first.max(from), last.min(until));
+        }
         Filter {
-            only: sets(false),
+            only,
             minus: sets(true),
             roll: self.roll,
-            first: day(first.max(FIRST_MS)) as i32 - MARGIN_DAYS,
-            last: day(last.min(LAST_MS)) as i32 + MARGIN_DAYS,
+            first,
+            last,
         }
     }
 
@@ -119,6 +123,12 @@ impl Eras {
         let excludes = |used: &&Used| used.days(t).holds(day) == used.minus;
         self.used.iter().find(excludes).map(|used| &used.name)
     }
+}
+
+/// The first and the last date that instants from `first` to `last` may fall on somewhere.
+pub(super) fn days_around(first: i64, last: i64) -> (i32, i32) {
+    let day = |t: i64| t.clamp(FIRST_MS, LAST_MS).div_euclid(DAY_S * 1000) as i32;
+    (day(first) - MARGIN_DAYS, day(last) + MARGIN_DAYS)
 }
 
 /// Calendars can be asked about any day, but the work must end: instants of these years, and a little more.

@@ -10,7 +10,7 @@ use super::at::At;
 use super::civil::text;
 use super::cron::Cron;
 use super::cron::lapses::{Lapse, LapseKind};
-use super::eras::Eras;
+use super::eras::{Eras, days_around};
 use super::filter::Filter;
 use super::interval::Interval;
 use super::spec::{DstFold, DstGap};
@@ -166,8 +166,9 @@ impl Ask<'_> {
             return;
         };
         let limit = rows.len() + self.cap;
-        let named = |from: i32| cron.named_day(from).filter(|day| *day <= filter.last);
-        let mut next = named(filter.first);
+        let (first, last) = days_around(slice.after, slice.through);
+        let named = |from: i32| cron.named_day(from).filter(|day| *day <= last);
+        let mut next = named(first);
         while let Some(day) = next
             && rows.len() < limit
         {
@@ -177,21 +178,21 @@ impl Ask<'_> {
             }
             let name = eras.excluding(slice.through, day);
             let target = filter.target(day);
-            let mut last = day;
+            let mut until = day;
             loop {
-                next = named(last + 1);
+                next = named(until + 1);
                 let alike = next.filter(|day| {
                     !filter.counts(*day)
                         && eras.excluding(slice.through, *day) == name
                         && filter.target(*day) == target
                 });
                 match alike {
-                    Some(day) => last = day,
+                    Some(day) => until = day,
                     None => break,
                 }
             }
             rows.extend(
-                name.and_then(|name| self.days_row(cron, slice, (day, last), name, target)),
+                name.and_then(|name| self.days_row(cron, slice, (day, until), name, target)),
             );
         }
     }
@@ -237,13 +238,14 @@ impl Ask<'_> {
         };
         let limit = rows.len() + self.cap;
         let mut from = slice.after.saturating_add(1).max(FIRST_SECOND * 1000);
+        let (_, last_day) = days_around(slice.after, slice.through);
         let within = |at: &i64| *at <= slice.through;
         let mut open: Option<Excluded> = None;
         while let Some(at) = interval.next_beat(from).filter(within)
             && rows.len() < limit
         {
             let day = interval.day(at);
-            if day.number > filter.last {
+            if day.number > last_day {
                 break;
             }
             let name = |number| match filter.counts(number) {
@@ -251,9 +253,9 @@ impl Ask<'_> {
                 false => eras.excluding(slice.through, number),
             };
             let here = name(day.number);
-            let other = (day.number + 1..=filter.last).find(|number| name(*number) != here);
+            let other = (day.number + 1..=last_day).find(|number| name(*number) != here);
             let end = day
-                .start_of(other.unwrap_or(filter.last + 1))
+                .start_of(other.unwrap_or(last_day + 1))
                 .min(day.segment_end)
                 - 1;
             let end = end.min(slice.through);

@@ -45,13 +45,25 @@ impl Filter<'_> {
         self.only.iter().all(|set| set.holds(day)) && !self.minus.iter().any(|set| set.holds(day))
     }
 
-    /// The first day at or after `from` that takes times of named days.
-    pub(super) fn next_day(&self, named: &impl Named, from: i32) -> Option<i32> {
-        let from = from.max(self.first);
-        if self.roll == Roll::None {
-            return self.next_named(named, from);
+    /// Whether a day takes times of named days.
+    pub(super) fn takes(&self, named: &impl Named, day: i32) -> bool {
+        if day < self.first || day > self.last || !self.counts(day) {
+            return false;
         }
-        let mut day = self.next_counting(from, self.last)?;
+        let (first, last) = self.window(day);
+        named.next_day(first).is_some_and(|found| found <= last)
+    }
+
+    /// The first day from `from` to `last` that takes times of named days.
+    pub(super) fn next_day(&self, named: &impl Named, from: i32, last: i32) -> Option<i32> {
+        let (from, end) = (from.max(self.first), last.min(self.last));
+        if from > end {
+            return None;
+        }
+        if self.roll == Roll::None {
+            return self.next_named(named, from, end);
+        }
+        let mut day = self.next_counting(from, end)?;
         loop {
             let (first, last) = self.window(day);
             let found = named.next_day(first)?;
@@ -59,10 +71,10 @@ impl Filter<'_> {
                 return Some(day);
             }
             // Nothing is named before `found`, which goes to one of its two neighbours that count.
-            let below = self.prev_counting(found.min(self.last), day + 1);
+            let below = self.prev_counting(found.min(end), day + 1);
             day = match below {
                 Some(below) => below,
-                None => self.next_counting(found.max(day + 1), self.last)?,
+                None => self.next_counting(found.max(day + 1), end)?,
             };
         }
     }
@@ -70,6 +82,9 @@ impl Filter<'_> {
     /// The last day at or before `until` that takes times of named days.
     pub(super) fn prev_day(&self, named: &impl Named, until: i32) -> Option<i32> {
         let until = until.min(self.last);
+        if until < self.first {
+            return None;
+        }
         if self.roll == Roll::None {
             return self.prev_named(named, until);
         }
@@ -88,14 +103,14 @@ impl Filter<'_> {
         }
     }
 
-    fn next_named(&self, named: &impl Named, from: i32) -> Option<i32> {
+    fn next_named(&self, named: &impl Named, from: i32, last: i32) -> Option<i32> {
         let mut from = from;
         loop {
-            let day = named.next_day(from).filter(|day| *day <= self.last)?;
+            let day = named.next_day(from).filter(|day| *day <= last)?;
             if self.counts(day) {
                 return Some(day);
             }
-            from = self.next_counting(day + 1, self.last)?;
+            from = self.next_counting(day + 1, last)?;
         }
     }
 

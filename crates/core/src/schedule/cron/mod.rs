@@ -251,7 +251,7 @@ impl Days<'_> {
             return 0;
         }
         let ((first, from), (last, until)) = (split(first), split(last));
-        let has = |day| u64::from(self.next_day(day) == Some(day));
+        let has = |day| u64::from(self.has_day(day));
         let (before, through) = (
             self.pattern.times_before(from),
             self.pattern.times_before(until + 1),
@@ -265,16 +265,23 @@ impl Days<'_> {
     }
 
     fn count_days(self, first: i32, last: i32) -> u64 {
-        if self.filter.is_none() {
+        let Some(filter) = self.filter else {
             return self.pattern.count_days(first, last);
-        }
-        let next = |from| self.next_day(from).filter(|day| *day <= last);
+        };
+        let next = |from| filter.next_day(self.pattern, from, last);
         std::iter::successors(next(first), |day| next(day + 1)).count() as u64
+    }
+
+    fn has_day(self, day: i32) -> bool {
+        match self.filter {
+            Some(filter) => filter.takes(self.pattern, day),
+            None => self.pattern.next_day(day) == Some(day),
+        }
     }
 
     fn next_day(self, from: i32) -> Option<i32> {
         match self.filter {
-            Some(filter) => filter.next_day(self.pattern, from),
+            Some(filter) => filter.next_day(self.pattern, from, filter.last),
             None => self.pattern.next_day(from),
         }
     }

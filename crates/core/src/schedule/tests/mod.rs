@@ -2,8 +2,13 @@
 
 mod brute;
 mod calendar;
+mod choices;
+mod dates;
+mod excluded;
+mod fuzz;
 mod lines;
 mod plan;
+mod rolled;
 mod text;
 
 use jiff::Timestamp;

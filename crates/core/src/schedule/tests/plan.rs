@@ -1,8 +1,10 @@
 //! A line with everything that can be said beside it: choices for clock changes, calendars through edits, bounds.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use jiff::civil::Date;
+use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
 use proptest::prelude::*;
 
@@ -184,7 +186,7 @@ impl Plan {
     }
 }
 
-fn calendar(day: Date) -> impl Strategy<Value = CalendarSpec> {
+fn calendar(day: Date, reach: i64) -> impl Strategy<Value = CalendarSpec> {
     use Weekday::{Fri, Mon, Sat, Sun, Thu, Tue, Wed};
     let weekly = prop_oneof![
         3 => Just(vec![Mon, Tue, Wed, Thu, Fri]),
@@ -195,13 +197,14 @@ fn calendar(day: Date) -> impl Strategy<Value = CalendarSpec> {
     let date = move |reach: i64| (-reach..=reach).prop_map(move |n| day + n.days());
     let entry = move || {
         prop_oneof![
-            3 => date(3).prop_map(|date| date.to_string()),
-            1 => date(3).prop_map(|date| date.to_string()[5..].to_owned()),
-            1 => (date(12), 0i64..12).prop_map(|(date, n)| format!("{date}..{}", date + n.days())),
+            3 => date(reach).prop_map(|date| date.to_string()),
+            1 => date(reach).prop_map(|date| date.to_string()[5..].to_owned()),
+            1 => (date(reach + 9), 0i64..12).prop_map(|(date, n)| format!("{date}..{}", date + n.days())),
             1 => Just("02-29".to_owned()),
         ]
     };
-    let list = move || prop::collection::vec(entry(), 0..4);
+    let most = 4 + reach as usize / 10;
+    let list = move || prop::collection::vec(entry(), 0..most);
     (weekly, list(), list()).prop_map(|(weekly, include, exclude)| CalendarSpec {
         kind: CalendarKind::Calendar,
         name: CalendarName::new("days").unwrap(),
@@ -214,10 +217,14 @@ fn calendar(day: Date) -> impl Strategy<Value = CalendarSpec> {
 }
 
 /// Versions that begin around an instant, the first of them for all times before.
-fn versions(day: Date, around: i64) -> impl Strategy<Value = Vec<(i64, CalendarSpec)>> {
-    let later = (0..36_000_000i64, calendar(day)).prop_map(move |(ms, spec)| (around + ms, spec));
+fn versions(
+    day: Date,
+    reach: i64,
+    eras: Range<i64>,
+) -> impl Strategy<Value = Vec<(i64, CalendarSpec)>> {
+    let later = (eras, calendar(day, reach));
     let later = prop::collection::vec(later, 0..3);
-    (calendar(day), later).prop_map(|(first, mut later)| {
+    (calendar(day, reach), later).prop_map(|(first, mut later)| {
         later.sort_by_key(|(from, _)| *from);
         later.dedup_by_key(|(from, _)| *from);
         later.insert(0, (0, first));
@@ -227,20 +234,36 @@ fn versions(day: Date, around: i64) -> impl Strategy<Value = Vec<(i64, CalendarS
 
 /// A plan for a line that is looked at for ten hours from `start` on, on and around `day`.
 pub(super) fn plan(line: String, day: Date, start: Timestamp) -> impl Strategy<Value = Plan> {
-    let around = start.as_millisecond();
+    let start = start.as_millisecond();
+    any_plan(line, day, 3, start..start + 36_000_000)
+}
+
+/// A plan for a line that is looked at for as many days on either side of `day`.
+pub(super) fn plan_over(line: String, day: Date, reach: i64) -> impl Strategy<Value = Plan> {
+    let at = |days: i64| {
+        let start = (day + days.days()).to_zoned(TimeZone::UTC).unwrap();
+        start.timestamp().as_millisecond()
+    };
+    any_plan(line, day, reach, at(-reach)..at(reach))
+}
+
+/// Dates of calendars lie within `reach` of `day`; edits and bounds in `range`.
+fn any_plan(line: String, day: Date, reach: i64, range: Range<i64>) -> impl Strategy<Value = Plan> {
     let fixed = Reading::new(&line, false).fixed;
     let gap = prop::sample::select(vec![DstGap::Shift, DstGap::Skip, DstGap::AtTransition]);
     let fold = prop::sample::select(vec![DstFold::First, DstFold::Last, DstFold::Both]);
     let roll = prop::sample::select(vec![Roll::None, Roll::Next, Roll::Previous, Roll::Nearest]);
+    let bound = || prop::option::weighted(0.15, range.clone());
+    let bounds = (bound(), bound());
+    let versions = move || versions(day, reach, range.clone());
     let calendars = prop_oneof![
         2 => Just((vec![], vec![])),
-        2 => versions(day, around).prop_map(|only| (only, vec![])),
-        1 => versions(day, around).prop_map(|minus| (vec![], minus)),
-        1 => (versions(day, around), versions(day, around)),
+        2 => versions().prop_map(|only| (only, vec![])),
+        1 => versions().prop_map(|minus| (vec![], minus)),
+        1 => (versions(), versions()),
     ];
-    let bound = || prop::option::weighted(0.15, 0..36_000_000i64);
-    (gap, fold, roll, calendars, any::<bool>(), bound(), bound()).prop_map(
-        move |(gap, fold, roll, (only, minus), both_days, from, length)| Plan {
+    (gap, fold, roll, calendars, any::<bool>(), bounds).prop_map(
+        move |(gap, fold, roll, (only, minus), both_days, (start, end))| Plan {
             line: line.clone(),
             both_days,
             gap,
@@ -252,8 +275,8 @@ pub(super) fn plan(line: String, day: Date, start: Timestamp) -> impl Strategy<V
             },
             only,
             minus,
-            start: from.map(|from| around + from),
-            end: length.map(|length| around + from.unwrap_or(0) + length + 1),
+            start,
+            end: end.map(|end| end.max(start.unwrap_or(0) + 1)),
         },
     )
 }
