@@ -24,6 +24,8 @@ pub(super) struct Life {
     pub chapters: Vec<Chapter>,
     /// Nothing is said about times before.
     pub floor: WallMs,
+    /// So near to an edit a clock that was set leaves open which version a time belongs to.
+    edge_ms: i64,
 }
 
 /// What one version of the job says, and from when to when it was in force.
@@ -77,7 +79,11 @@ impl Source<'_> {
             chapter.required_through = self.required_through(record, fired, &chapter);
             chapters.push(chapter);
         }
-        Ok(Life { chapters, floor })
+        Ok(Life {
+            chapters,
+            floor,
+            edge_ms: self.options.clock_step_ms,
+        })
     }
 
     fn versions(&self, record: &JobRecord) -> Result<Vec<JobVersion>, Error> {
@@ -132,13 +138,14 @@ impl Source<'_> {
         let jitter = chapter.plan.jitter_ms();
         let turn = chapter.misfire.turn_ms().max(chapter.on_resume.turn_ms());
         let grace = self.options.grace_ms;
+        let edge = jitter.saturating_add(self.options.clock_step_ms);
         let decided = self.now.plus(-grace).plus(-jitter).plus(-turn);
         let mut through = decided.max(record.schedule.fired_through);
         if let Some(pause) = &record.row.paused {
-            through = through.min(pause.at.plus(-jitter - 1));
+            through = through.min(pause.at.plus(-edge).plus(-1));
         }
         if record.row.deleted {
-            through = through.min(record.row.updated.plus(-grace - jitter - 1));
+            through = through.min(record.row.updated.plus(-edge).plus(-grace - 1));
         }
         if let Some(max) = chapter.plan.max_fires() {
             let goes_on = chapter.version == record.row.version && record.schedule.fires < max;
@@ -185,14 +192,16 @@ impl Life {
     pub fn times(&self, from: WallMs, through: WallMs) -> Vec<Time> {
         let mut times = Vec::new();
         for chapter in &self.chapters {
-            let span = (chapter.from.max(from), chapter.until.min(through));
-            if span.0 > span.1 {
+            let (first, last) = self.held_in(chapter);
+            let (first, last) = (first.max(from), last.min(through));
+            if first > last {
                 continue;
             }
-            let all = chapter.plan.times(span.0, span.1).into_iter();
+            let required = self.required_in(chapter);
+            let all = chapter.plan.times(first, last).into_iter();
             times.extend(all.map(|at| Time {
                 at,
-                required: at > chapter.from && at < chapter.until && at <= chapter.required_through,
+                required: required.0 <= at && at <= required.1,
             }));
         }
         times.sort_unstable();
@@ -201,6 +210,19 @@ impl Life {
         times.dedup_by_key(|time| time.at);
         times.reverse();
         times
+    }
+
+    /// The first and the last moment of a version's times, those on its edges included.
+    fn held_in(&self, chapter: &Chapter) -> (WallMs, WallMs) {
+        let edge = self.edge_ms;
+        (chapter.from.plus(-edge), chapter.until.plus(edge))
+    }
+
+    /// The first and the last moment at which a version's times need a fate.
+    pub fn required_in(&self, chapter: &Chapter) -> (WallMs, WallMs) {
+        let edge = self.edge_ms + 1;
+        let last = chapter.until.plus(-edge).min(chapter.required_through);
+        (chapter.from.plus(edge), last)
     }
 
     pub fn has(&self, at: WallMs) -> bool {
@@ -224,9 +246,10 @@ impl Life {
 
     /// The versions that a time may belong to: two on the edge of an edit.
     pub fn chapters_at(&self, at: WallMs) -> impl Iterator<Item = &Chapter> {
-        self.chapters
-            .iter()
-            .filter(move |chapter| chapter.from <= at && at <= chapter.until)
+        self.chapters.iter().filter(move |chapter| {
+            let (first, last) = self.held_in(chapter);
+            first <= at && at <= last
+        })
     }
 
     /// Whether a time may belong to a schedule that counts from the end of the last run.

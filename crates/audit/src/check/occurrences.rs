@@ -86,8 +86,8 @@ impl Fates<'_> {
 
     /// Each time that needs a fate and lies in no range has a run.
     fn none_lost(&self, chapter: &Chapter, lost: &mut u64, report: &mut Report) {
-        let mut at = chapter.from.plus(1).max(self.life.floor);
-        let end = chapter.until.plus(-1).min(chapter.required_through);
+        let (first, end) = self.life.required_in(chapter);
+        let mut at = first.max(self.life.floor);
         let window = self.life.window_ms();
         while at <= end {
             if let Some(range) = self.range_at(at) {

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use drumtower_core::model::{CalendarSpec, Weekday};
 use drumtower_core::schedule::Roll;
-use jiff::ToSpan;
 use jiff::civil::Date;
 
 /// How far away a day may be that a time is rolled to.
@@ -105,6 +104,11 @@ impl Choice {
             && !self.minus.iter().any(|days| days.contains(date))
     }
 
+    /// Whether there are no calendars to ask.
+    pub fn is_open(&self) -> bool {
+        self.only.is_empty() && self.minus.is_empty()
+    }
+
     /// How many days on either side of a date its times may come from.
     pub fn reach(&self) -> i32 {
         if self.roll == Roll::None {
@@ -119,19 +123,23 @@ impl Choice {
         if self.counts(date) {
             return Some(date);
         }
-        let on = |days: i32| {
-            let day = date.checked_add(days.days()).ok()?;
-            self.counts(day).then_some(day)
-        };
         let (later, earlier) = match self.roll {
             Roll::None => return None,
             Roll::Next => (true, false),
             Roll::Previous => (false, true),
             Roll::Nearest => (true, true),
         };
-        (1..=ROLL_DAYS).find_map(|far| {
-            let next = later.then(|| on(far)).flatten();
-            next.or_else(|| earlier.then(|| on(-far)).flatten())
-        })
+        let (mut after, mut before) = (date, date);
+        for _ in 0..ROLL_DAYS {
+            after = after.tomorrow().ok()?;
+            before = before.yesterday().ok()?;
+            if later && self.counts(after) {
+                return Some(after);
+            }
+            if earlier && self.counts(before) {
+                return Some(before);
+            }
+        }
+        None
     }
 }

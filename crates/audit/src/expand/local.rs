@@ -17,9 +17,12 @@ pub(super) struct Local {
 
 impl Local {
     pub fn named(zone: &str, gap: DstGap, fold: DstFold) -> Result<Self, String> {
-        let zone = TimeZoneDatabase::bundled()
-            .get(zone.trim())
-            .map_err(|error| error.to_string())?;
+        let zone = match zone.trim() {
+            "UTC" => TimeZone::UTC,
+            name => TimeZoneDatabase::bundled()
+                .get(name)
+                .map_err(|error| error.to_string())?,
+        };
         Ok(Self { zone, gap, fold })
     }
 

@@ -78,7 +78,9 @@ impl Rule {
                 anchor_ms,
                 local,
             } => multiples(*period_ms, *anchor_ms, from, through)
-                .filter(|at| local.date_at(*at).is_some_and(|date| choice.counts(date)))
+                .filter(|at| {
+                    choice.is_open() || local.date_at(*at).is_some_and(|date| choice.counts(date))
+                })
                 .collect(),
             Self::At { at, local } => match local.shown(*at) {
                 Some(civil) if choice.counts(civil.date()) => vec![*at],

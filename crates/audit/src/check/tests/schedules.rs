@@ -116,3 +116,21 @@ fn a_pause_asks_for_nothing_and_a_deletion_ends_the_schedule() {
     });
     assert_eq!(report.lost, 1);
 }
+
+#[test]
+fn a_clock_that_was_set_leaves_open_what_an_edit_ended() {
+    // By a clock that ran fast the last two were made before the edit.
+    let fast = |step_ms| {
+        move |world: &mut World| {
+            edit(world, step(8).plus(1), json!([{"cron": "0 0 1 1 *"}]));
+            world.options.clock_step_ms = step_ms;
+        }
+    };
+    breaks(&["V1"], fast(0));
+    breaks(&[], fast(30_000));
+    // What lies further away is asked for all the same.
+    breaks(&["V1"], |world| {
+        fast(30_000)(world);
+        world.erase(3);
+    });
+}
