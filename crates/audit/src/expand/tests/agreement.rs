@@ -118,7 +118,7 @@ impl<'a> Draw<'a> {
             (true, _) => {
                 let second = self.pick(&["0 ", "", "15,45 "]);
                 let minute = self.pick(&["0", "30", "15,45", "10-50/20"]);
-                let hour = self.pick(&["0", "1,2", "2", "3", "0-23", "23", "2-3"]);
+                let hour = self.pick(&["0", "1,2", "2", "3", "21-23", "23", "2-3"]);
                 json!({"cron": format!("{second}{minute} {hour} {}", self.days())})
             }
             (false, 0) if dated => json!({"every": self.pick(&["7m", "90s", "11h"])}),
@@ -268,7 +268,7 @@ fn compare(version: &JobVersion, calendars: &Calendars, span: (WallMs, WallMs)) 
     assert_eq!(text(&ours), text(&back), "backwards, {}", about());
     let count = theirs.count_between(span.0.0 - 1, span.1.0, u64::MAX);
     assert_eq!(count, ours.len() as u64, "counted, {}", about());
-    for pair in ours.windows(2) {
+    for pair in ours.windows(2).take(50) {
         let due = theirs.due_of(version.job.0, pair[0]);
         let last = pair[1].min(pair[0] + plan.jitter_ms().max(1));
         assert!(
