@@ -194,7 +194,10 @@ fn unfired(conn: &Connection, changes: &ChangeSet) -> Result<(), Error> {
 }
 
 fn counters(conn: &Connection, changes: &ChangeSet) -> Result<(), Error> {
-    let mut replace = conn.prepare_cached("INSERT OR REPLACE INTO counter VALUES(?1, ?2, ?3)")?;
+    let mut replace = conn.prepare_cached(
+        "INSERT INTO counter VALUES(?1, ?2, ?3)
+         ON CONFLICT(segment, namespace) DO UPDATE SET body = excluded.body",
+    )?;
     for ((segment, namespace), counters) in &changes.counters {
         replace.execute(params![
             segment.0,
