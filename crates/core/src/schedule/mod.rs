@@ -28,6 +28,7 @@ mod excluded;
 mod filter;
 mod interval;
 mod jitter;
+mod preview;
 mod spec;
 #[cfg(test)]
 mod tests;
@@ -39,6 +40,7 @@ pub use dates::DateSet;
 pub use duration::{format_duration, parse_duration};
 pub use error::{CronFault, Error, Problem};
 pub use excluded::{Excluded, Exclusion};
+pub use preview::{Direction, MOST_TIMES, Preview, PreviewTime, Warning, WarningCode, preview};
 pub use spec::{Bounds, CalendarUse, DayRule, DstFold, DstGap, Roll, ScheduleEntry, ScheduleSpec};
 pub use words::{Language, describe};
 
