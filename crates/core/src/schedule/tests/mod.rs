@@ -7,6 +7,7 @@ mod dates;
 mod excluded;
 mod fuzz;
 mod lines;
+mod peers;
 mod plan;
 mod rolled;
 mod text;
