@@ -5,6 +5,7 @@
 
 pub mod change;
 pub mod engine;
+pub mod explain;
 pub mod lease;
 pub mod model;
 pub mod placement;
