@@ -4,6 +4,7 @@ use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, header};
 use serde::de::{Deserialize, DeserializeOwned};
+use serde_json::Value;
 use serde_json::error::Category;
 use tokio_stream::StreamExt;
 
@@ -102,6 +103,34 @@ pub fn parse<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, Problem> {
 pub fn parse_value<T: DeserializeOwned>(value: serde_json::Value) -> Result<T, Problem> {
     serde_path_to_error::deserialize(value)
         .map_err(|error| explain(&error.path().to_string(), error.inner()))
+}
+
+/// Reads a manifest for the thing that the path names. What the path says may be left out, not contradicted.
+pub fn manifest<T: DeserializeOwned>(
+    bytes: &[u8],
+    kind: &str,
+    namespace: &str,
+    name: &str,
+) -> Result<T, Problem> {
+    let mut document: Value = parse(bytes)?;
+    let Some(keys) = document.as_object_mut() else {
+        return Err(Problem::new(
+            Kind::InvalidField,
+            format!("the body is not a manifest: send a JSON object with `kind: {kind}`"),
+        ));
+    };
+    for (key, named) in [("namespace", namespace), ("name", name)] {
+        let given = keys.entry(key).or_insert_with(|| Value::from(named));
+        if given.as_str().is_some_and(|given| given != named) {
+            return Err(Problem::field(
+                key,
+                format!(
+                    "{key}: the manifest says {given}, the path says `{named}`: make them equal"
+                ),
+            ));
+        }
+    }
+    parse_value(document)
 }
 
 fn explain(path: &str, error: &serde_json::Error) -> Problem {

@@ -9,14 +9,8 @@ pub fn encode(place: &str) -> String {
 
 /// The place that [`encode`] was given.
 pub fn decode(cursor: &str) -> Result<String, Problem> {
-    let wrong = || {
-        Problem::parameter(
-            "cursor",
-            "cursor: it does not come from this listing: use `next` of the page before",
-        )
-    };
     if !cursor.len().is_multiple_of(2) || cursor.len() > 1024 || !cursor.is_ascii() {
-        return Err(wrong());
+        return Err(foreign());
     }
     let bytes: Result<Vec<u8>, _> = (0..cursor.len())
         .step_by(2)
@@ -25,7 +19,15 @@ pub fn decode(cursor: &str) -> Result<String, Problem> {
     bytes
         .ok()
         .and_then(|bytes| String::from_utf8(bytes).ok())
-        .ok_or_else(wrong)
+        .ok_or_else(foreign)
+}
+
+/// What is said of a cursor that was not given out here.
+pub fn foreign() -> Problem {
+    Problem::parameter(
+        "cursor",
+        "cursor: it does not come from this listing: use `next` of the page before",
+    )
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 use axum::routing::MethodRouter;
 use drumtower_core::engine::JobRef;
-use drumtower_core::model::{JobName, NamespaceName, RunId, TokenId};
+use drumtower_core::model::{CalendarName, CalendarRef, JobName, NamespaceName, RunId, TokenId};
 
 use super::Edge;
 use super::problem::{Kind, Problem};
@@ -44,6 +44,9 @@ async fn gate(
 /// The job that a path names.
 pub struct JobPath(pub JobRef);
 
+/// The calendar that a path names.
+pub struct CalendarPath(pub CalendarRef);
+
 /// The namespace that a path names.
 pub struct NamespacePath(pub NamespaceName);
 
@@ -57,12 +60,22 @@ impl<S: Send + Sync> FromRequestParts<S> for JobPath {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let Path((namespace, name)) = Path::<(String, String)>::from_request_parts(parts, state)
-            .await
-            .map_err(|error| unreadable(&error))?;
+        let (namespace, name) = pair(parts, state).await?;
         Ok(Self(JobRef {
             namespace: NamespaceName::new(&namespace)?,
             name: JobName::new(&name)?,
+        }))
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for CalendarPath {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let (namespace, name) = pair(parts, state).await?;
+        Ok(Self(CalendarRef {
+            namespace: NamespaceName::new(&namespace)?,
+            name: CalendarName::new(&name)?,
         }))
     }
 }
@@ -89,6 +102,14 @@ impl<S: Send + Sync> FromRequestParts<S> for TokenPath {
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         Ok(Self(last(parts, state).await?.parse()?))
     }
+}
+
+/// The namespace and the name of a path.
+async fn pair<S: Send + Sync>(parts: &mut Parts, state: &S) -> Result<(String, String), Problem> {
+    let Path(pair) = Path::<(String, String)>::from_request_parts(parts, state)
+        .await
+        .map_err(|error| unreadable(&error))?;
+    Ok(pair)
 }
 
 /// The one parameter of a path.

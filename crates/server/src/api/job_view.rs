@@ -3,6 +3,7 @@
 use drumtower_core::model::{
     Actor, JobId, JobName, JobRecord, JobSpec, NamespaceName, Pause, Unfired, UnfiredReason,
 };
+use drumtower_core::schedule::{Language, describe};
 use serde::Serialize;
 
 use super::time::Time;
@@ -18,6 +19,9 @@ pub struct Job<'a> {
     created: Time,
     updated: Time,
     actor: &'a Actor,
+    /// When it is due, for people; `None` when it cannot be read any more.
+    words: Option<String>,
+    words_zh: Option<String>,
     next_nominal: Option<Time>,
     next_due: Option<Time>,
     fired_through: Time,
@@ -52,6 +56,7 @@ impl<'a> From<&'a JobRecord> for Job<'a> {
             live_scheduled,
             last_unfired,
         } = record;
+        let words = |language| describe(&version.spec.schedule_spec(), language).ok();
         Self {
             id: row.id,
             namespace: &row.namespace,
@@ -65,6 +70,8 @@ impl<'a> From<&'a JobRecord> for Job<'a> {
             created: row.created.into(),
             updated: row.updated.into(),
             actor: &row.actor,
+            words: words(Language::English),
+            words_zh: words(Language::Chinese),
             next_nominal: schedule.next_nominal.map(Time),
             next_due: schedule.next_due.map(Time),
             fired_through: schedule.fired_through.into(),

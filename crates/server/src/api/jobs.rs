@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 use super::body::{self, Bounded};
 use super::gate::{JobPath, NamespacePath};
 use super::job_view::Job;
-use super::precondition::{condition, condition_on_existing, etag};
-use super::problem::{Kind, Problem};
+use super::precondition::JOB;
+use super::problem::Problem;
 use super::query::Parameters;
 use super::{Edge, cursor, internal};
 use crate::auth::Principal;
@@ -30,7 +30,7 @@ pub async fn put(
     Bounded(bytes): Bounded<{ body::ORDINARY }>,
 ) -> Result<Response, Problem> {
     Parameters::read(&uri, &[])?;
-    let condition = condition(&headers)?;
+    let condition = JOB.condition(&headers)?;
     let spec = manifest(&bytes, &job)?;
     match edge
         .handle
@@ -55,30 +55,9 @@ pub async fn put(
     }
 }
 
-/// Reads a manifest for the job that the path names. What the path says may be left out, not contradicted.
+/// Reads a manifest for the job that the path names.
 fn manifest(bytes: &[u8], job: &JobRef) -> Result<JobSpec, Problem> {
-    let mut document: Value = body::parse(bytes)?;
-    let Some(keys) = document.as_object_mut() else {
-        return Err(Problem::new(
-            Kind::InvalidField,
-            "the body is not a manifest: send a JSON object with `kind: Job`",
-        ));
-    };
-    for (key, named) in [
-        ("namespace", job.namespace.as_str()),
-        ("name", job.name.as_str()),
-    ] {
-        let given = keys.entry(key).or_insert_with(|| Value::from(named));
-        if given.as_str().is_some_and(|given| given != named) {
-            return Err(Problem::field(
-                key,
-                format!(
-                    "{key}: the manifest says {given}, the path says `{named}`: make them equal"
-                ),
-            ));
-        }
-    }
-    let spec: JobSpec = body::parse_value(document)?;
+    let spec: JobSpec = body::manifest(bytes, "Job", job.namespace.as_str(), job.name.as_str())?;
     spec.check()?;
     Ok(spec)
 }
@@ -107,7 +86,7 @@ pub async fn delete(
     headers: HeaderMap,
 ) -> Result<StatusCode, Problem> {
     Parameters::read(&uri, &[])?;
-    let condition = condition_on_existing(&headers)?;
+    let condition = JOB.condition_on_existing(&headers)?;
     edge.handle
         .command(principal.actor, Command::DeleteJob { job, condition })
         .await??;
@@ -122,7 +101,7 @@ pub async fn pause(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     Parameters::read(&uri, &[])?;
-    let condition = condition_on_existing(&headers)?;
+    let condition = JOB.condition_on_existing(&headers)?;
     changed(&edge, principal, Command::PauseJob { job, condition }).await
 }
 
@@ -134,7 +113,7 @@ pub async fn resume(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     Parameters::read(&uri, &[])?;
-    let condition = condition_on_existing(&headers)?;
+    let condition = JOB.condition_on_existing(&headers)?;
     changed(&edge, principal, Command::ResumeJob { job, condition }).await
 }
 
@@ -216,12 +195,12 @@ pub async fn schema(uri: Uri) -> Result<impl IntoResponse, Problem> {
 
 fn shown(record: &JobRecord) -> impl IntoResponse + use<> {
     (
-        [(header::ETAG, etag(record.row.revision))],
+        [(header::ETAG, JOB.etag(record.row.revision))],
         Json(json!(Job::from(record))),
     )
 }
 
-fn unexpected(reply: &Reply) -> Problem {
+pub fn unexpected(reply: &Reply) -> Problem {
     internal(&format!("the engine answered with {reply:?}"))
 }
 

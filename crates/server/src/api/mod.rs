@@ -6,13 +6,19 @@
 
 mod batch;
 mod body;
+mod calendar_view;
+mod calendars;
 mod cursor;
+mod eras;
+mod explain;
+mod explain_view;
 mod gate;
 mod health;
 mod job_view;
 mod jobs;
 mod log_text;
 mod logs;
+mod next;
 mod precondition;
 mod problem;
 mod query;
@@ -120,6 +126,15 @@ fn handler_of(operation: Operation, verb: MethodFilter) -> Option<MethodRouter<E
         Operation::ResumeJob => on(verb, jobs::resume),
         Operation::ListNamespaceJobs => on(verb, jobs::list_namespace),
         Operation::ListJobs => on(verb, jobs::list),
+        Operation::NextTimes => on(verb, next::of_job),
+        Operation::PreviewSchedule => on(verb, next::preview),
+        Operation::ExplainJob => on(verb, explain::explain),
+        Operation::PutCalendar => on(verb, calendars::put),
+        Operation::ShowCalendar => on(verb, calendars::show),
+        Operation::DeleteCalendar => on(verb, calendars::delete),
+        Operation::ListCalendarVersions => on(verb, calendars::versions),
+        Operation::ListNamespaceCalendars => on(verb, calendars::list_namespace),
+        Operation::ListCalendars => on(verb, calendars::list),
         Operation::TriggerRun => on(verb, trigger::trigger),
         Operation::TriggerBatch => on(verb, batch::trigger),
         Operation::ListRuns => on(verb, runs::list),
@@ -132,6 +147,7 @@ fn handler_of(operation: Operation, verb: MethodFilter) -> Option<MethodRouter<E
         Operation::ListTokens => on(verb, tokens::list),
         Operation::RevokeToken => on(verb, tokens::revoke),
         Operation::ShowJobSchema => on(verb, jobs::schema),
+        Operation::ShowCalendarSchema => on(verb, calendars::schema),
         Operation::Health => on(verb, health::health),
         Operation::Readiness => on(verb, health::readiness),
         Operation::WorkerSession => return None,

@@ -1,40 +1,78 @@
-//! `If-Match` and `If-None-Match`: the revision of a job as an ETag, and the condition a caller puts on it.
+//! `If-Match` and `If-None-Match`: the revision of a thing as an ETag, and the condition a caller puts on it.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use drumtower_core::engine::Condition;
 
 use super::problem::{Kind, Problem};
 
-/// The ETag of a revision.
-pub fn etag(revision: u64) -> HeaderValue {
-    HeaderValue::from_str(&format!("\"{revision}\"")).unwrap_or(HeaderValue::from_static("\"\""))
+/// How the ETags of one kind of thing look.
+#[derive(Clone, Copy, Debug)]
+pub struct Tags {
+    noun: &'static str,
+    /// Before the number: the tag of one kind is never taken for that of another.
+    prefix: &'static str,
 }
 
-/// The condition of an edit.
-pub fn condition(headers: &HeaderMap) -> Result<Condition, Problem> {
-    match (
-        text(headers, header::IF_MATCH)?,
-        text(headers, header::IF_NONE_MATCH)?,
-    ) {
-        (None, None) => Ok(Condition::Any),
-        (Some(given), None) => revision(given).map(Condition::Revision),
-        (None, Some("*")) => Ok(Condition::Absent),
-        (None, Some(_)) => Err(wrong(
-            "If-None-Match: only `*` is taken here: it means that there is no such job yet",
-        )),
-        (Some(_), Some(_)) => Err(wrong(
-            "If-Match and If-None-Match exclude each other: send one of them",
-        )),
+pub const JOB: Tags = Tags {
+    noun: "job",
+    prefix: "",
+};
+
+pub const CALENDAR: Tags = Tags {
+    noun: "calendar",
+    prefix: "v",
+};
+
+impl Tags {
+    /// The ETag of a revision.
+    pub fn etag(self, revision: u64) -> HeaderValue {
+        HeaderValue::from_str(&format!("\"{}{revision}\"", self.prefix))
+            .unwrap_or(HeaderValue::from_static("\"\""))
     }
-}
 
-/// The condition of a change to something that must exist.
-pub fn condition_on_existing(headers: &HeaderMap) -> Result<Condition, Problem> {
-    match condition(headers)? {
-        Condition::Absent => Err(wrong(
-            "If-None-Match: this needs a job that exists: send If-Match, or neither",
-        )),
-        condition => Ok(condition),
+    /// The condition of an edit.
+    pub fn condition(self, headers: &HeaderMap) -> Result<Condition, Problem> {
+        match (
+            text(headers, header::IF_MATCH)?,
+            text(headers, header::IF_NONE_MATCH)?,
+        ) {
+            (None, None) => Ok(Condition::Any),
+            (Some(given), None) => self.revision(given).map(Condition::Revision),
+            (None, Some("*")) => Ok(Condition::Absent),
+            (None, Some(_)) => Err(wrong(format!(
+                "If-None-Match: only `*` is taken here: it means that there is no such {} yet",
+                self.noun
+            ))),
+            (Some(_), Some(_)) => Err(wrong(
+                "If-Match and If-None-Match exclude each other: send one of them",
+            )),
+        }
+    }
+
+    /// The condition of a change to something that must exist.
+    pub fn condition_on_existing(self, headers: &HeaderMap) -> Result<Condition, Problem> {
+        match self.condition(headers)? {
+            Condition::Absent => Err(wrong(format!(
+                "If-None-Match: this needs a {} that exists: send If-Match, or neither",
+                self.noun
+            ))),
+            condition => Ok(condition),
+        }
+    }
+
+    fn revision(self, given: &str) -> Result<u64, Problem> {
+        let inner = given
+            .strip_prefix('"')
+            .and_then(|rest| rest.strip_suffix('"'))
+            .and_then(|inner| inner.strip_prefix(self.prefix));
+        let digits = inner.filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
+        digits.and_then(|digits| digits.parse().ok()).ok_or_else(|| {
+            let given: String = given.chars().take(64).collect();
+            let Self { noun, prefix } = self;
+            wrong(format!(
+                "If-Match: `{given}` is not an ETag of a {noun}: send it as the {noun}'s ETag came, such as `\"{prefix}3\"`"
+            ))
+        })
     }
 }
 
@@ -48,17 +86,6 @@ fn text(headers: &HeaderMap, name: HeaderName) -> Result<Option<&str>, Problem> 
             .map_err(|_| wrong(format!("{name}: not text"))),
         (Some(_), Some(_)) => Err(wrong(format!("{name}: given twice: send it once"))),
     }
-}
-
-fn revision(given: &str) -> Result<u64, Problem> {
-    let inner = given
-        .strip_prefix('"')
-        .and_then(|rest| rest.strip_suffix('"'));
-    let digits = inner.filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
-    digits.and_then(|digits| digits.parse().ok()).ok_or_else(|| {
-        let given: String = given.chars().take(64).collect();
-        wrong(format!("If-Match: `{given}` is not an ETag of a job: send it as the job's ETag came, such as `\"3\"`"))
-    })
 }
 
 fn wrong(detail: impl Into<std::borrow::Cow<'static, str>>) -> Problem {
@@ -78,10 +105,10 @@ mod tests {
 
     #[test]
     fn conditions_are_read_strictly() {
-        let read = |pairs: &[(HeaderName, &str)]| condition(&headers(pairs));
+        let read = |pairs: &[(HeaderName, &str)]| JOB.condition(&headers(pairs));
         assert_eq!(read(&[]), Ok(Condition::Any));
         assert_eq!(
-            read(&[(header::IF_MATCH, etag(7).to_str().unwrap())]),
+            read(&[(header::IF_MATCH, JOB.etag(7).to_str().unwrap())]),
             Ok(Condition::Revision(7))
         );
         assert_eq!(read(&[(header::IF_NONE_MATCH, "*")]), Ok(Condition::Absent));
@@ -93,10 +120,22 @@ mod tests {
             "\"\"",
             "\"1\", \"2\"",
             "\"+1\"",
+            "\"v7\"",
         ] {
             assert!(read(&[(header::IF_MATCH, wrong)]).is_err(), "{wrong}");
         }
         assert!(read(&[(header::IF_NONE_MATCH, "\"1\"")]).is_err());
-        assert!(condition_on_existing(&headers(&[(header::IF_NONE_MATCH, "*")])).is_err());
+        assert!(
+            JOB.condition_on_existing(&headers(&[(header::IF_NONE_MATCH, "*")]))
+                .is_err()
+        );
+    }
+
+    #[test]
+    fn a_tag_of_a_job_is_none_of_a_calendar() {
+        let read = |tag: &str| CALENDAR.condition(&headers(&[(header::IF_MATCH, tag)]));
+        assert_eq!(read("\"v3\""), Ok(Condition::Revision(3)));
+        assert_eq!(CALENDAR.etag(3), "\"v3\"");
+        assert!(read("\"3\"").is_err());
     }
 }

@@ -5,9 +5,10 @@ use std::str::FromStr;
 
 use axum::extract::Query;
 use axum::http::Uri;
-use drumtower_core::model::Limits;
+use drumtower_core::model::{Limits, WallMs};
 
 use super::problem::{Kind, Problem};
+use super::time;
 
 const DEFAULT_PAGE_ROWS: usize = 100;
 
@@ -80,6 +81,16 @@ impl Parameters {
                 format!("{name}: `{text}` is neither `true` nor `false`"),
             )),
         }
+    }
+
+    /// The instant that a parameter names.
+    pub fn instant(&self, name: &str) -> Result<Option<WallMs>, Problem> {
+        let Some(text) = self.text(name)? else {
+            return Ok(None);
+        };
+        time::instant(name, text)
+            .map(Some)
+            .map_err(|problem| Problem::parameter(name, problem.detail))
     }
 
     /// How many rows the caller wants on a page.

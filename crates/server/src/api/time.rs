@@ -17,6 +17,11 @@ impl From<WallMs> for Time {
     }
 }
 
+/// The wall clock, for what is said of the future. Nothing is decided by it.
+pub fn now() -> WallMs {
+    WallMs(Timestamp::now().as_millisecond())
+}
+
 impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // A worker's clock may claim anything; what no calendar holds is shown as the nearest that one does.

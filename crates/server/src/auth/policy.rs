@@ -14,6 +14,15 @@ pub enum Operation {
     ResumeJob,
     ListNamespaceJobs,
     ListJobs,
+    NextTimes,
+    PreviewSchedule,
+    ExplainJob,
+    PutCalendar,
+    ShowCalendar,
+    DeleteCalendar,
+    ListCalendarVersions,
+    ListNamespaceCalendars,
+    ListCalendars,
     TriggerRun,
     TriggerBatch,
     ListRuns,
@@ -26,6 +35,7 @@ pub enum Operation {
     ListTokens,
     RevokeToken,
     ShowJobSchema,
+    ShowCalendarSchema,
     Health,
     Readiness,
     WorkerSession,
@@ -67,6 +77,7 @@ const WORK: Who = Who::Roles(&[Role::Admin, Role::Worker]);
 const ANY_ROLE: Who = Who::Roles(&[Role::Admin, Role::Operator, Role::Viewer, Role::Worker]);
 
 const JOB: &str = "/api/v1/namespaces/{namespace}/jobs/{name}";
+const CALENDAR: &str = "/api/v1/namespaces/{namespace}/calendars/{name}";
 
 pub const DOORS: &[Door] = &[
     rest(Operation::PutJob, Verb::Put, JOB, ACT),
@@ -97,6 +108,45 @@ pub const DOORS: &[Door] = &[
         LOOK,
     ),
     rest(Operation::ListJobs, Verb::Get, "/api/v1/jobs", LOOK),
+    rest(
+        Operation::NextTimes,
+        Verb::Get,
+        "/api/v1/namespaces/{namespace}/jobs/{name}/next",
+        LOOK,
+    ),
+    rest(
+        Operation::PreviewSchedule,
+        Verb::Post,
+        "/api/v1/schedules:preview",
+        LOOK,
+    ),
+    rest(
+        Operation::ExplainJob,
+        Verb::Get,
+        "/api/v1/namespaces/{namespace}/jobs/{name}/explain",
+        LOOK,
+    ),
+    rest(Operation::PutCalendar, Verb::Put, CALENDAR, ACT),
+    rest(Operation::ShowCalendar, Verb::Get, CALENDAR, LOOK),
+    rest(Operation::DeleteCalendar, Verb::Delete, CALENDAR, ACT),
+    rest(
+        Operation::ListCalendarVersions,
+        Verb::Get,
+        "/api/v1/namespaces/{namespace}/calendars/{name}/versions",
+        LOOK,
+    ),
+    rest(
+        Operation::ListNamespaceCalendars,
+        Verb::Get,
+        "/api/v1/namespaces/{namespace}/calendars",
+        LOOK,
+    ),
+    rest(
+        Operation::ListCalendars,
+        Verb::Get,
+        "/api/v1/calendars",
+        LOOK,
+    ),
     rest(
         Operation::TriggerBatch,
         Verb::Post,
@@ -136,6 +186,12 @@ pub const DOORS: &[Door] = &[
         Operation::ShowJobSchema,
         Verb::Get,
         "/api/v1/schema/job",
+        ANY_ROLE,
+    ),
+    rest(
+        Operation::ShowCalendarSchema,
+        Verb::Get,
+        "/api/v1/schema/calendar",
         ANY_ROLE,
     ),
     rest(Operation::Health, Verb::Get, "/healthz", Who::Anyone),

@@ -101,6 +101,22 @@ impl Server {
     }
 }
 
+/// Asks again and again until there is an answer.
+pub async fn eventually<T>(what: &str, ask: impl AsyncFn() -> Option<T>) -> T {
+    let asking = async {
+        loop {
+            if let Some(answer) = ask().await {
+                return answer;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    match tokio::time::timeout(PATIENCE, asking).await {
+        Ok(answer) => answer,
+        Err(_) => panic!("it never came true that {what}"),
+    }
+}
+
 /// A name that no other call has got.
 pub fn rand_name() -> String {
     use std::sync::atomic::{AtomicU64, Ordering};

@@ -30,9 +30,19 @@ fn expected(operation: Operation) -> [u16; 8] {
         Operation::DeleteJob => [401, 401, 403, 204, 403, 204, 403, 403],
         Operation::PauseJob => [401, 401, 403, 200, 403, 200, 403, 403],
         Operation::ResumeJob => [401, 401, 403, 200, 403, 200, 403, 403],
+        Operation::NextTimes => [401, 401, 200, 200, 403, 200, 403, 403],
+        Operation::ExplainJob => [401, 401, 200, 200, 403, 200, 403, 403],
+        // The schedule asked about names a calendar of namespace `a`.
+        Operation::PreviewSchedule => [401, 401, 200, 200, 403, 200, 403, 403],
+        Operation::PutCalendar => [401, 401, 403, 201, 403, 201, 403, 403],
+        Operation::ShowCalendar => [401, 401, 200, 200, 403, 200, 403, 403],
+        Operation::DeleteCalendar => [401, 401, 403, 204, 403, 204, 403, 403],
+        Operation::ListCalendarVersions => [401, 401, 200, 200, 403, 200, 403, 403],
+        Operation::ListNamespaceCalendars => [401, 401, 200, 200, 403, 200, 403, 403],
         Operation::TriggerRun => [401, 401, 403, 201, 403, 201, 403, 403],
         Operation::ListNamespaceJobs => [401, 401, 200, 200, 403, 200, 403, 403],
         // These answer everyone who may ask, each with what it may see; `strangers_see_nothing` looks into them.
+        Operation::ListCalendars => [401, 401, 200, 200, 403, 200, 200, 200],
         Operation::ListJobs => [401, 401, 200, 200, 403, 200, 200, 200],
         Operation::TriggerBatch => [401, 401, 403, 200, 403, 200, 200, 200],
         Operation::ListRuns => [401, 401, 200, 200, 403, 200, 200, 200],
@@ -47,6 +57,7 @@ fn expected(operation: Operation) -> [u16; 8] {
         // The token asked for is one of namespace `a`.
         Operation::CreateToken => [401, 401, 403, 403, 403, 201, 403, 403],
         Operation::ShowJobSchema => [401, 401, 200, 200, 200, 200, 200, 200],
+        Operation::ShowCalendarSchema => [401, 401, 200, 200, 200, 200, 200, 200],
         Operation::Health => [200; 8],
         Operation::Readiness => [200; 8],
         Operation::WorkerSession => [401, 401, 403, 403, 200, 200, 403, 200],
@@ -82,9 +93,14 @@ fn manifest() -> Value {
     json!({"kind": "Job", "task": {"exec": {"argv": ["true"]}}})
 }
 
+fn calendar() -> Value {
+    json!({"kind": "Calendar", "weekly": ["mon"]})
+}
+
 /// Objects of namespace `a` for one call, so that no call sees what another left behind.
 struct Objects {
     job: String,
+    calendar: String,
     run: String,
     token: String,
 }
@@ -99,11 +115,20 @@ async fn objects(server: &Server) -> Objects {
         .post(&format!("/api/v1/namespaces/a/jobs/{job}/runs"), &json!({}))
         .await
         .expect(201);
+    let days = rand_name();
+    admin
+        .put(
+            &format!("/api/v1/namespaces/a/calendars/{days}"),
+            &calendar(),
+        )
+        .await
+        .expect(201);
     let token = json!({"name": rand_name(), "role": "viewer", "namespace": "a"});
     let token = admin.post("/api/v1/tokens", &token).await.expect(201);
     let text = |value: &Value| value["id"].as_str().unwrap().to_owned();
     Objects {
         job,
+        calendar: days,
         run: text(&run),
         token: text(&token),
     }
@@ -120,10 +145,10 @@ async fn knock(server: &Server, caller: &Caller, operation: Operation, call: Cal
     } else {
         &objects.run
     };
-    let name = if operation == Operation::PutJob {
-        rand_name()
-    } else {
-        objects.job.clone()
+    let name = match operation {
+        Operation::PutJob | Operation::PutCalendar => rand_name(),
+        _ if path.contains("/calendars/") => objects.calendar.clone(),
+        _ => objects.job.clone(),
     };
     let mut path = path
         .replace("{namespace}", "a")
@@ -131,6 +156,12 @@ async fn knock(server: &Server, caller: &Caller, operation: Operation, call: Cal
         .replace("{id}", id);
     let body = match operation {
         Operation::PutJob => Some(manifest()),
+        Operation::PutCalendar => Some(calendar()),
+        Operation::PreviewSchedule => Some(json!({
+            "namespace": "a",
+            "schedule": [{"cron": "0 9 * * *"}],
+            "calendar": {"only": [objects.calendar]},
+        })),
         Operation::TriggerBatch => Some(json!({"runs": [{"namespace": "a", "job": name}]})),
         Operation::CreateToken => {
             Some(json!({"name": rand_name(), "role": "worker", "namespace": "a"}))
@@ -207,12 +238,14 @@ async fn strangers_see_nothing() {
     let items = |value: Value| value["items"].as_array().unwrap().clone();
     assert!(items(stranger.get("/api/v1/jobs").await.expect(200)).is_empty());
     assert!(items(stranger.get("/api/v1/runs").await.expect(200)).is_empty());
+    assert!(items(stranger.get("/api/v1/calendars").await.expect(200)).is_empty());
     for token in items(stranger.get("/api/v1/tokens").await.expect(200)) {
         assert_eq!(token["namespace"], "b");
     }
     for path in [
         "/api/v1/jobs?namespace=a",
         "/api/v1/runs?namespace=a",
+        "/api/v1/calendars?namespace=a",
         "/api/v1/runs?namespace=a&job=x",
     ] {
         stranger.get(path).await.problem(403, "forbidden_namespace");

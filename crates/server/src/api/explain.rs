@@ -1,0 +1,185 @@
+//! What became of each due time of a job: reads the records, leaves the rest to `core::explain`.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::Uri;
+use drumtower_core::engine::{JobRef, Refusal};
+use drumtower_core::explain::{self, Answer, History, Row, RunFact, Runs, Timeline};
+use drumtower_core::model::{JobRecord, JobVersion, RunId, WallMs};
+use drumtower_store::{Error, Read, RunFilter};
+use serde_json::{Value, json};
+
+use super::eras::Known;
+use super::explain_view::RowView;
+use super::gate::JobPath;
+use super::problem::Problem;
+use super::query::Parameters;
+use super::time::{self, Time};
+use super::{Edge, cursor};
+
+const DAY_MS: i64 = 86_400_000;
+const DEFAULT_ROWS: usize = 1000;
+/// Schedules know no times outside: the years 1970 to 2199.
+const FIRST: WallMs = WallMs(0);
+const LAST: WallMs = WallMs(7_258_118_400_000);
+const RUNS_A_READ: usize = 1000;
+/// How much later than its id says a run may have been made: ids go on growing while a clock that was set back catches
+/// up. The second is tried when something seems to be missing with the first.
+const SLACK_MS: [i64; 2] = [3_600_000, 26 * 3_600_000];
+
+struct Asked {
+    job: JobRef,
+    from: WallMs,
+    to: WallMs,
+    rows: usize,
+    now: WallMs,
+}
+
+pub async fn explain(
+    State(edge): State<Edge>,
+    JobPath(job): JobPath,
+    uri: Uri,
+) -> Result<Json<Value>, Problem> {
+    let parameters = Parameters::read(&uri, &["from", "to", "limit", "cursor"])?;
+    let asked = asked(job, &parameters)?;
+    let (from, to, job) = (asked.from, asked.to, asked.job.clone());
+    let answer = edge.read(move |store| answer(store, &asked)).await?;
+    let Some(Answer { rows, next }) = answer else {
+        return Err(Refusal::NoSuchJob(job).into());
+    };
+    let rows: Vec<RowView<'_>> = rows.iter().map(RowView::from).collect();
+    Ok(Json(json!({
+        "namespace": job.namespace,
+        "job": job.name,
+        "from": Time(from),
+        "to": Time(to),
+        "rows": rows,
+        "next": next.map(|next| cursor::encode(&next.0.to_string())),
+    })))
+}
+
+/// The last day, unless something else is asked for.
+fn asked(job: JobRef, parameters: &Parameters) -> Result<Asked, Problem> {
+    let now = time::now();
+    let to = parameters.instant("to")?.unwrap_or(now).min(LAST);
+    let from = parameters.instant("from")?;
+    let from = from.unwrap_or(to.min(now).plus(-DAY_MS)).max(FIRST);
+    if from >= to {
+        let detail = format!(
+            "to: {} is not after from, {}: give a later `to` or an earlier `from`",
+            Time(to),
+            Time(from)
+        );
+        return Err(Problem::parameter("to", detail));
+    }
+    let rows = parameters.one("limit")?.unwrap_or(DEFAULT_ROWS);
+    if !(1..=explain::ROWS).contains(&rows) {
+        let detail = format!("limit: `{rows}` is not between 1 and {}", explain::ROWS);
+        return Err(Problem::parameter("limit", detail));
+    }
+    let place = parameters.text("cursor")?.map(cursor::decode).transpose()?;
+    let place = place.map(|place| place.parse().map(WallMs));
+    let place = place.transpose().map_err(|_| cursor::foreign())?;
+    if place.is_some_and(|place| place < from || place >= to) {
+        return Err(cursor::foreign());
+    }
+    Ok(Asked {
+        job,
+        from: place.unwrap_or(from),
+        to,
+        rows,
+        now,
+    })
+}
+
+fn answer(store: &dyn Read, asked: &Asked) -> Result<Option<Answer>, Error> {
+    let Some(record) = store.job_named(&asked.job.namespace, &asked.job.name)? else {
+        return Ok(None);
+    };
+    let versions = versions(store, &record, asked.from)?;
+    let uses = versions
+        .iter()
+        .filter_map(|version| version.spec.calendar.as_ref());
+    let calendars = Known::read(store, &record.row.namespace, uses)?;
+    let mut unfired = store.unfired(record.row.id, asked.from, asked.to, asked.rows + 1)?;
+    // A range beyond what one answer tells ends it.
+    let to = match unfired.get(asked.rows) {
+        Some(beyond) => asked.to.min(beyond.first.max(asked.from.plus(1))),
+        None => asked.to,
+    };
+    unfired.truncate(asked.rows);
+    let timeline = Timeline::new(History {
+        record: &record,
+        versions: &versions,
+        calendars: &calendars,
+        unfired: &unfired,
+        kept_since: kept_since(&versions, asked.now),
+        now: asked.now,
+    });
+    let reach = timeline.reach(asked.from, to, asked.rows);
+    let mut answer = Answer::default();
+    for slack in SLACK_MS {
+        let before = reach.plus(timeline.latest_ms()).plus(slack);
+        let before = Some(before).filter(|before| *before <= asked.now);
+        let runs = runs(store, &record, asked.from, reach, before)?;
+        answer = timeline.explain(asked.from, reach, &runs, asked.rows);
+        let missing = |row: &Row| matches!(row.fate, explain::Fate::Unrecorded);
+        if before.is_none() || !answer.rows.iter().any(missing) {
+            break;
+        }
+    }
+    let more = Some(reach).filter(|reach| *reach < asked.to);
+    answer.next = answer.next.or(more);
+    Ok(Some(answer))
+}
+
+/// The versions in force from `from` on, oldest first.
+fn versions(store: &dyn Read, record: &JobRecord, from: WallMs) -> Result<Vec<JobVersion>, Error> {
+    let mut versions = vec![record.version.clone()];
+    while let Some(oldest) = versions.last()
+        && oldest.created >= from
+        && oldest.version > 1
+        && let Some(before) = store.job_version(record.row.id, oldest.version - 1)?
+    {
+        versions.push(before);
+    }
+    versions.reverse();
+    Ok(versions)
+}
+
+/// Runs created before this may be gone.
+fn kept_since(versions: &[JobVersion], now: WallMs) -> WallMs {
+    let ages = versions
+        .iter()
+        .map(|version| version.spec.retention.age_ms());
+    let since = ages.map(|age| age.map_or(WallMs(i64::MIN), |age| now.plus(-age)));
+    since.min().unwrap_or(now)
+}
+
+/// The runs that the schedule made for times in `[from, to)`. They were created at their time or later.
+fn runs(
+    store: &dyn Read,
+    record: &JobRecord,
+    from: WallMs,
+    to: WallMs,
+    created_before: Option<WallMs>,
+) -> Result<Runs, Error> {
+    let filter = RunFilter {
+        job: Some(record.row.id),
+        ..RunFilter::default()
+    };
+    let mut found = Runs::new();
+    let mut before: Option<RunId> = created_before.map(explain::run_ids_from);
+    loop {
+        let page = store.runs(&filter, before, RUNS_A_READ)?;
+        for run in &page.runs {
+            if let Some(nominal) = run.nominal.filter(|at| (from..to).contains(at)) {
+                found.insert(nominal, RunFact::from(run));
+            }
+        }
+        match page.next {
+            Some(next) if next.created() >= from => before = Some(next),
+            _ => return Ok(found),
+        }
+    }
+}
