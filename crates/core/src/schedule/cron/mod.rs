@@ -166,8 +166,9 @@ impl Cron {
     fn count_in(&self, segment: &Segment, first: i64, last: i64, days: Days<'_>) -> u64 {
         let mut count = 0;
         let mut from = first;
+        let moved = self.gap_rule() != DstGap::Skip;
         // Moved times may coincide with shown ones, so these few are looked at one by one.
-        while from <= last && from < segment.gap_end() {
+        while moved && from <= last && from < segment.gap_end() {
             let found = self.next_in(segment, from, days);
             match found.filter(|at| *at <= last && *at < segment.gap_end()) {
                 Some(at) => from = at + 1,

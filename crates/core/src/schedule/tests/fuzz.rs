@@ -55,7 +55,7 @@ fn ask(schedule: &Schedule, t: i64) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 3000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn a_fault_lies_inside_the_line(line in any_line()) {

@@ -9,7 +9,7 @@ use jiff::{Timestamp, ToSpan};
 use proptest::prelude::*;
 
 use super::lines::Reading;
-use super::{cron_entry, spec};
+use super::{cron_entry, every_entry, spec};
 use crate::model::{CalendarKind, CalendarName, CalendarSpec, NamespaceName, Weekday};
 use crate::schedule::{
     Bounds, CalendarEra, CalendarUse, Calendars, DateSet, DayRule, DstFold, DstGap, Roll, Schedule,
@@ -94,6 +94,20 @@ impl Plan {
             dst_fold: fixed.then_some(self.fold),
             ..cron_entry(&self.line, zone)
         };
+        self.compile_with(entry, self.roll)
+    }
+
+    /// An interval in place of the line.
+    pub(super) fn compile_every(&self, every: &str, zone: &str) -> Schedule {
+        let uses = !self.only.is_empty() || !self.minus.is_empty();
+        let entry = ScheduleEntry {
+            timezone: uses.then(|| zone.to_owned()),
+            ..every_entry(every, None)
+        };
+        self.compile_with(entry, Roll::None)
+    }
+
+    fn compile_with(&self, entry: ScheduleEntry, roll: Roll) -> Schedule {
         let name = |name: &str| CalendarName::new(name).unwrap();
         let named = |versions: &[_], text| match versions.is_empty() {
             true => vec![],
@@ -102,7 +116,7 @@ impl Plan {
         let used = CalendarUse {
             only: named(&self.only, "only"),
             minus: named(&self.minus, "minus"),
-            roll: self.roll,
+            roll,
         };
         let text = |t: i64| Timestamp::from_millisecond(t).unwrap().to_string();
         let bounds = Bounds {
@@ -142,7 +156,7 @@ impl Plan {
         self.start.is_none_or(|start| start <= t) && self.end.is_none_or(|end| t < end)
     }
 
-    fn counts(&self, date: Date, era: usize) -> bool {
+    pub(super) fn counts(&self, date: Date, era: usize) -> bool {
         let border = self.borders().get(era).copied().unwrap_or(i64::MAX);
         in_force(&self.only, border).is_none_or(|only| holds(only, date))
             && in_force(&self.minus, border).is_none_or(|minus| !holds(minus, date))

@@ -42,7 +42,7 @@ fn expected(plan: &Plan, first: Date, last: Date) -> Vec<i64> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn days_agree_with_calendars_and_rolls(
