@@ -11,6 +11,7 @@ use super::{compiled, cron_entry};
 
 const CRONITER: &str = include_str!("peers/croniter.tsv");
 const CRON_PARSER: &str = include_str!("peers/cron-parser.tsv");
+const DIFFERENCES: &str = include_str!("../../../../../docs/reference/cron-differences.md");
 const TIMES: usize = 4;
 
 /// What a library, or ours, makes of a line: the following times, or that it refuses the line.
@@ -445,18 +446,28 @@ fn compare(rows: &str, rules: &[Rule]) -> BTreeMap<&'static str, usize> {
     used
 }
 
-#[test]
-fn croniter_differs_only_by_known_rules() {
-    let used = compare(CRONITER, &CRONITER_RULES);
-    for (name, _) in CRONITER_RULES {
+/// Every rule is needed by some line, and people can read about it.
+fn check(rows: &str, rules: &[Rule], section: &str) {
+    let used = compare(rows, rules);
+    let documented = DIFFERENCES
+        .split("\n## ")
+        .find(|part| part.starts_with(section));
+    for (name, _) in rules {
         assert!(used.contains_key(name), "no line needs the rule: {name}");
+        let row = format!("| {name} |");
+        assert!(
+            documented.is_some_and(|text| text.contains(&row)),
+            "not documented: {name}"
+        );
     }
 }
 
 #[test]
+fn croniter_differs_only_by_known_rules() {
+    check(CRONITER, &CRONITER_RULES, "croniter ");
+}
+
+#[test]
 fn cron_parser_differs_only_by_known_rules() {
-    let used = compare(CRON_PARSER, &CRON_PARSER_RULES);
-    for (name, _) in CRON_PARSER_RULES {
-        assert!(used.contains_key(name), "no line needs the rule: {name}");
-    }
+    check(CRON_PARSER, &CRON_PARSER_RULES, "cron-parser ");
 }
