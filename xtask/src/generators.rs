@@ -18,10 +18,16 @@ pub struct Generator {
     pub arguments: &'static [&'static str],
 }
 
-pub const GENERATORS: &[Generator] = &[Generator {
-    path: "docs/reference/job.schema.json",
-    arguments: &["schema", "job"],
-}];
+pub const GENERATORS: &[Generator] = &[
+    Generator {
+        path: "docs/reference/job.schema.json",
+        arguments: &["schema", "job"],
+    },
+    Generator {
+        path: "docs/reference/calendar.schema.json",
+        arguments: &["schema", "calendar"],
+    },
+];
 
 impl Generator {
     /// What the file should contain, by the word of this binary.

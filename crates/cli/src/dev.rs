@@ -6,10 +6,10 @@ use drumtower_worker::agent::{self, leave_on_signals};
 use tokio::sync::oneshot;
 use tokio::task::JoinError;
 
+use crate::apply::put;
 use crate::client::Client;
 use crate::connect::Target;
 use crate::failure::{Failure, Result};
-use crate::job::put;
 use crate::manifest::{self, Document, Source};
 use crate::output::line;
 use crate::serve::{Place, announcement, failure, runtime};
@@ -147,7 +147,8 @@ mod tests {
             text: DEMO.to_owned(),
         });
         assert_eq!(faults, []);
-        let names: Vec<&str> = jobs.iter().map(|job| job.spec.name.as_str()).collect();
-        assert_eq!(names, ["hello", "minutely", "fails", "greet"]);
+        let titles: Vec<String> = jobs.iter().map(Document::title).collect();
+        let expected = ["hello", "minutely", "fails", "greet"];
+        assert_eq!(titles, expected.map(|name| format!("job default/{name}")));
     }
 }

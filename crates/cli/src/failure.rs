@@ -56,6 +56,14 @@ impl Failure {
         self
     }
 
+    /// Names the place that it concerns.
+    pub fn at(self, place: &str) -> Self {
+        Self {
+            message: format!("{place}: {}", self.message),
+            ..self
+        }
+    }
+
     pub fn file(path: &std::path::Path, error: &io::Error) -> Self {
         Self::failed(format!("{}: {error}", path.display()))
     }

@@ -2,8 +2,10 @@
 //!
 //! One file or directory per noun; each holds its arguments and what they do. [`failure`] says what the exit codes mean.
 
+mod apply;
 mod audit;
 mod bench;
+mod calendar;
 mod client;
 mod connect;
 mod dev;
@@ -12,6 +14,7 @@ mod failure;
 mod job;
 mod logging;
 mod manifest;
+mod moment;
 mod output;
 mod run;
 mod schema;
@@ -63,9 +66,12 @@ enum Command {
     Dev(dev::Dev),
     Serve(serve::Serve),
     Work(work::Work),
-    /// Jobs: apply, list, show, pause, resume, trigger, delete
+    /// Jobs: apply, list, show, next, explain, pause, resume, trigger, delete
     #[command(subcommand)]
     Job(job::Command),
+    /// Calendars: apply, list, show, versions, delete
+    #[command(subcommand)]
+    Calendar(calendar::Command),
     /// Runs: list, show, logs, cancel, wait
     #[command(subcommand)]
     Run(run::Command),
@@ -101,6 +107,7 @@ fn main() -> ExitCode {
         Command::Serve(serve) => serve.run(),
         Command::Work(work) => work.run(),
         Command::Job(command) => job::run(command),
+        Command::Calendar(command) => calendar::run(command),
         Command::Run(command) => run::run(command),
         Command::Worker(command) => worker::run(command),
         Command::Token(command) => token::run(command),

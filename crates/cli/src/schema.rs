@@ -1,7 +1,7 @@
 //! `drumtower schema`: what manifests may say, for editors and for people.
 
 use clap::Subcommand;
-use drumtower_core::model::JobSpec;
+use drumtower_core::model::{CalendarSpec, JobSpec};
 
 use crate::failure::Result;
 use crate::output::line;
@@ -13,13 +13,17 @@ pub enum Command {
     ///     drumtower schema job > job.schema.json
     #[command(verbatim_doc_comment)]
     Job,
+    /// Print the JSON schema of a calendar manifest
+    ///
+    ///     drumtower schema calendar > calendar.schema.json
+    #[command(verbatim_doc_comment)]
+    Calendar,
 }
 
 pub fn run(command: &Command) -> Result<()> {
-    match command {
-        Command::Job => {
-            let schema = schemars::schema_for!(JobSpec);
-            line(&format!("{:#}", schema.to_value()))
-        }
-    }
+    let schema = match command {
+        Command::Job => schemars::schema_for!(JobSpec),
+        Command::Calendar => schemars::schema_for!(CalendarSpec),
+    };
+    line(&format!("{:#}", schema.to_value()))
 }

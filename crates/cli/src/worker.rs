@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::client::{Call, Client};
 use crate::connect::Connect;
 use crate::failure::Result;
-use crate::output::{Cell, Column, Output, bytes, text};
+use crate::output::{Cell, Column, Output, bytes, duration, text};
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -14,6 +14,8 @@ pub enum Command {
 }
 
 /// List workers with their state and load
+///
+/// CLOCK is the worker's clock minus the server's, marked with `!` beyond a second.
 ///
 ///     drumtower worker list
 #[derive(Args, Debug)]
@@ -64,6 +66,10 @@ const COLUMNS: &[Column] = &[
         cell: |worker| Cell::Text(bytes(number(worker, "/load/memory_used_bytes"))),
     },
     Column {
+        head: "CLOCK",
+        cell: |worker| Cell::Text(clock(worker)),
+    },
+    Column {
         head: "HEARD",
         cell: |worker| Cell::time(worker, "last_heartbeat"),
     },
@@ -83,6 +89,21 @@ pub fn run(command: Command) -> Result<()> {
     }
 }
 
+/// From here on a clock is marked: times that it tells are not those of the server.
+const SKEW_MARKED_MS: u64 = 1000;
+
+/// How far the worker's clock is ahead of the server's, marked when that is much.
+fn clock(worker: &Value) -> String {
+    let skew = worker.get("skew_ms").and_then(Value::as_i64).unwrap_or(0);
+    let sign = if skew < 0 { "-" } else { "+" };
+    let mark = if skew.unsigned_abs() > SKEW_MARKED_MS {
+        " !"
+    } else {
+        ""
+    };
+    format!("{sign}{}{mark}", duration(skew.unsigned_abs()))
+}
+
 fn number(worker: &Value, pointer: &str) -> u64 {
     worker.pointer(pointer).and_then(Value::as_u64).unwrap_or(0)
 }
@@ -98,5 +119,20 @@ fn offers(worker: &Value) -> String {
         (true, 0) => "exec".to_owned(),
         (true, count) => format!("exec, {count} handlers"),
         (false, count) => format!("{count} handlers"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_clock_that_is_off_is_marked() {
+        let clock = |skew: i64| clock(&json!({"skew_ms": skew}));
+        assert_eq!(clock(0), "+0ms");
+        assert_eq!(clock(-999), "-999ms");
+        assert_eq!(clock(1500), "+1.5s !");
+        assert_eq!(clock(-3_600_000), "-1h00m !");
     }
 }

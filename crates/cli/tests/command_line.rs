@@ -33,8 +33,13 @@ fn each_kind_of_end_has_its_exit_code() {
     let home = tempfile::tempdir().expect("a directory");
     // Nobody listens on port 1.
     let nobody = ["--url", "http://127.0.0.1:1"];
-    let cases: [(&[&str], i32); 8] = [
+    let cases: [(&[&str], i32); 13] = [
         (&["schema", "job"], 0),
+        (&["schema", "calendar"], 0),
+        (&["job", "next", "0 9 * * *"], 0),
+        (&["job", "next", "0 25 * * *"], 2),
+        (&["job", "next", "report", "--timezone", "UTC"], 2),
+        (&["job", "explain", "x", "--from", "yesterday"], 2),
         (&["--version"], 0),
         (&["job", "list", "--no-such-flag"], 2),
         (&["frobnicate"], 2),
@@ -55,6 +60,10 @@ fn each_kind_of_end_has_its_exit_code() {
     for verb in [
         &["job", "list"][..],
         &["run", "show", "run_0000000000000"],
+        &["job", "next", "report"],
+        &["job", "explain", "report"],
+        &["calendar", "list"],
+        &["calendar", "show", "holidays"],
         &["worker", "list"],
         &["token", "list"],
     ] {
@@ -109,6 +118,83 @@ fn the_schema_is_json_and_knows_the_manifest() {
     let schema: serde_json::Value = serde_json::from_str(&stdout(&output)).expect("JSON");
     assert_eq!(schema["title"], "Drumtower job manifest");
     assert!(schema["properties"]["schedule"].is_object());
+}
+
+#[test]
+fn the_next_times_of_a_schedule_need_no_server() {
+    let home = tempfile::tempdir().expect("a directory");
+    let next = |arguments: &[&str]| {
+        let output = drumtower(home.path(), &[&["job", "next"], arguments].concat());
+        assert_eq!(code(&output), 0, "{}", stderr(&output));
+        stdout(&output)
+    };
+    let berlin = next(&[
+        "30 2 * * *",
+        "--timezone",
+        "Europe/Berlin",
+        "--from",
+        "2027-03-26T12:00:00Z",
+        "-n",
+        "2",
+    ]);
+    let times: Vec<&str> = berlin
+        .lines()
+        .filter_map(|line| line.split('\t').next())
+        .collect();
+    assert_eq!(times, ["2027-03-27T01:30:00Z", "2027-03-28T01:30:00Z"]);
+    assert!(
+        berlin.contains("2027-03-28T03:30:00+02:00[Europe/Berlin]"),
+        "{berlin}"
+    );
+    let skipped = next(&[
+        "30 2 * * *",
+        "--timezone",
+        "Europe/Berlin",
+        "--dst-gap",
+        "skip",
+        "--from",
+        "2027-03-28T00:00:00Z",
+        "-n",
+        "1",
+    ]);
+    assert!(skipped.starts_with("2027-03-29T00:30:00Z\t"), "{skipped}");
+    let back = next(&[
+        "every 90m",
+        "--back",
+        "--from",
+        "1970-01-01T02:59:00Z",
+        "-o",
+        "json",
+    ]);
+    let back: serde_json::Value = serde_json::from_str(&back).expect("JSON");
+    assert_eq!(back["times"][0]["nominal"], "1970-01-01T01:30:00.000Z");
+    assert_eq!(back["words"], "every 1 hour 30 minutes");
+    let once = next(&["at 2030-01-01T00:00:00Z", "-o", "json"]);
+    let once: serde_json::Value = serde_json::from_str(&once).expect("JSON");
+    assert_eq!(once["times"].as_array().map(Vec::len), Some(1));
+    assert_eq!(next(&["@daily", "-n", "7"]).lines().count(), 7);
+}
+
+#[test]
+fn a_file_may_hold_jobs_and_calendars() {
+    let home = tempfile::tempdir().expect("a directory");
+    let both = home.path().join("both.yaml");
+    let text = "kind: Job\nname: a\ntask: {exec: {argv: [a]}}\n---\nkind: Calendar\nname: b\nweekly: [someday]\n---\nkind: Workflow\nname: c\n";
+    std::fs::write(&both, text).expect("written");
+    let file = both.to_str().expect("a name");
+    for noun in ["job", "calendar"] {
+        let output = drumtower(home.path(), &[noun, "apply", "-f", file]);
+        assert_eq!(code(&output), 2);
+        let said = stderr(&output);
+        for line in [
+            format!(
+                "{file}:7:10: weekly[0]: unknown value `someday`: there is mon, tue, wed, thu, fri, sat, sun"
+            ),
+            format!("{file}:9:7: kind: unknown value `Workflow`: there is Job, Calendar"),
+        ] {
+            assert!(said.contains(&line), "{said}");
+        }
+    }
 }
 
 #[test]

@@ -1,25 +1,27 @@
 //! `drumtower job`: definitions, and triggering them.
 
-mod apply;
+mod explain;
+mod next;
 mod trigger;
 
 use clap::{Args, Subcommand};
-use drumtower_core::model::NamespaceName;
+use drumtower_core::model::{JobSpec, NamespaceName};
 use serde_json::Value;
 use ureq::http::Method;
 
+use crate::apply::Apply;
 use crate::client::{Call, Client, segment};
 use crate::connect::Connect;
 use crate::failure::Result;
 use crate::output::{self, Cell, Column, Output, View, text};
 
-pub use apply::put;
-
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    Apply(apply::Apply),
+    Apply(Apply),
     List(List),
     Show(Show),
+    Next(next::Next),
+    Explain(explain::Explain),
     /// Keep jobs from firing by themselves
     ///
     /// Runs that are under way go on, and a paused job can still be triggered. The times that
@@ -129,6 +131,10 @@ const COLUMNS: &[Column] = &[
         cell: |job| Cell::time(job, "next_due"),
     },
     Column {
+        head: "PRIORITY",
+        cell: |job| Cell::Text(priority(job)),
+    },
+    Column {
         head: "FIRES",
         cell: |job| Cell::text(job, "fires"),
     },
@@ -143,6 +149,8 @@ pub fn run(command: Command) -> Result<()> {
         Command::Apply(apply) => apply.run(),
         Command::List(list) => list.run(),
         Command::Show(show) => show.run(),
+        Command::Next(next) => next.run(),
+        Command::Explain(explain) => explain.run(),
         Command::Trigger(trigger) => trigger.run(),
         Command::Pause(act) => act.post("pause", "paused"),
         Command::Resume(act) => act.post("resume", "resumed"),
@@ -151,7 +159,7 @@ pub fn run(command: Command) -> Result<()> {
 }
 
 /// The address of a job.
-fn path(namespace: &NamespaceName, name: &str) -> String {
+pub fn path(namespace: &NamespaceName, name: &str) -> String {
     format!("/api/v1/namespaces/{namespace}/jobs/{}", segment(name))
 }
 
@@ -163,24 +171,58 @@ fn state(job: &Value) -> &'static str {
     }
 }
 
-/// The schedule in one line.
+/// The schedule in one line, as it is written.
 fn schedule(job: &Value) -> String {
     let entries = job.pointer("/spec/schedule").and_then(Value::as_array);
-    let words = entries.into_iter().flatten().map(|entry| {
-        let every = text(entry, "every");
-        let cron = [text(entry, "cron"), text(entry, "timezone")].join(" ");
-        let at = text(entry, "at");
-        match (every.is_empty(), at.is_empty()) {
-            (false, _) => format!("every {every}"),
-            (_, false) => format!("at {at}"),
-            _ => cron.trim_end().to_owned(),
-        }
+    let lines = entries.into_iter().flatten().map(|entry| {
+        let line = match entry.get("cron").and_then(Value::as_str) {
+            Some(cron) => cron.to_owned(),
+            None => ["every", "at", "after_end"]
+                .into_iter()
+                .filter(|key| entry.get(key).is_some())
+                .map(|key| format!("{} {}", key.replace('_', " "), text(entry, key)))
+                .collect(),
+        };
+        [line, text(entry, "timezone")]
+            .join(" ")
+            .trim_end()
+            .to_owned()
     });
-    let words: Vec<String> = words.collect();
-    if words.is_empty() {
+    let lines: Vec<String> = lines.collect();
+    if lines.is_empty() {
         "by trigger".to_owned()
     } else {
-        words.join(", ")
+        lines.join(", ")
+    }
+}
+
+/// The manifest leaves out what is as usual.
+fn priority(job: &Value) -> String {
+    let given = job.pointer("/spec/priority").and_then(Value::as_u64);
+    given
+        .unwrap_or(JobSpec::DEFAULT_PRIORITY.into())
+        .to_string()
+}
+
+/// What a key of the manifest says, as `key value` after each other; empty when it is not given.
+fn settings(job: &Value, key: &str) -> String {
+    let said = |value: &Value| match value {
+        Value::String(text) => text.clone(),
+        Value::Array(items) => {
+            let items = items.iter().map(|item| item.as_str().unwrap_or_default());
+            items.collect::<Vec<_>>().join(" ")
+        }
+        other => other.to_string(),
+    };
+    match job.pointer(&format!("/spec/{key}")) {
+        None | Some(Value::Null) => String::new(),
+        Some(Value::Object(keys)) => {
+            let keys = keys.iter();
+            let pairs =
+                keys.map(|(key, value)| format!("{} {}", key.replace('_', " "), said(value)));
+            pairs.collect::<Vec<_>>().join(", ")
+        }
+        Some(value) => said(value),
     }
 }
 
@@ -257,8 +299,10 @@ fn describe(job: &Value, view: View) -> String {
         ("id", text(job, "id")),
         ("state", state(job).to_owned()),
         ("schedule", schedule(job)),
+        ("in words", text(job, "words")),
         ("next", time("next_due")),
         ("fires", text(job, "fires")),
+        ("priority", priority(job)),
         (
             "version",
             format!(
@@ -293,6 +337,16 @@ fn describe(job: &Value, view: View) -> String {
         ));
     }
     let told = [
+        ("calendar", settings(job, "calendar")),
+        ("jitter", settings(job, "jitter")),
+        ("bounds", settings(job, "bounds")),
+        ("misfire", settings(job, "misfire")),
+        ("on resume", settings(job, "on_resume")),
+        ("overlap", settings(job, "overlap")),
+        ("weight", settings(job, "weight")),
+        ("placement", settings(job, "placement")),
+        ("timeout", settings(job, "timeout")),
+        ("retention", settings(job, "retention")),
         ("description", text(job, "spec.description")),
         ("labels", text(job, "spec.labels")),
     ];
@@ -315,7 +369,26 @@ mod tests {
             schedule(&job),
             "0 2 * * * Europe/Berlin, every 5s, at 2026-01-01T00:00:00Z"
         );
+        let job = json!({"spec": {"schedule": [{"after_end": "5m"}]}});
+        assert_eq!(schedule(&job), "after end 5m");
         assert_eq!(schedule(&json!({"spec": {}})), "by trigger");
+    }
+
+    #[test]
+    fn what_a_manifest_sets_reads_in_one_line() {
+        let job = json!({"spec": {
+            "calendar": {"minus": ["holidays", "audits"], "roll": "next"},
+            "bounds": {"max_fires": 7},
+            "jitter": "30s",
+        }});
+        assert_eq!(
+            settings(&job, "calendar"),
+            "minus holidays audits, roll next"
+        );
+        assert_eq!(settings(&job, "bounds"), "max fires 7");
+        assert_eq!(settings(&job, "jitter"), "30s");
+        assert_eq!(settings(&job, "misfire"), "");
+        assert_eq!(priority(&job), "5");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Manifests: YAML files in, jobs out, or every fault with its file, line, column and key.
+//! Manifests: YAML files in, jobs and calendars out, or every fault with its file, line, column and key.
 //!
 //! A file may hold several documents. Nothing is sent anywhere before everything was understood, and all faults are
 //! reported at once. What types alone do not check is checked here too, so that the line can be named; the server checks
@@ -9,17 +9,54 @@ mod source;
 
 use std::fmt;
 
-use drumtower_core::model::JobSpec;
+use drumtower_core::model::{CalendarSpec, JobSpec, SpecError};
+use drumtower_core::schedule::DateSet;
+use serde::Deserialize;
 use serde_saphyr::Error;
 
 use places::Places;
 pub use source::{Source, collect};
 
-/// A job as a manifest gives it, and where it stands.
+/// What a manifest gives, and where it stands.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Document {
-    pub spec: JobSpec,
-    pub file: String,
+    pub spec: Spec,
+    file: String,
+    line: u64,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Spec {
+    Job(Box<JobSpec>),
+    Calendar(CalendarSpec),
+}
+
+impl Document {
+    /// Its kind and its full name, as people are told of it.
+    pub fn title(&self) -> String {
+        match &self.spec {
+            Spec::Job(spec) => format!("job {}/{}", spec.namespace, spec.name),
+            Spec::Calendar(spec) => format!("calendar {}/{}", spec.namespace, spec.name),
+        }
+    }
+
+    /// The file and the line that it begins at.
+    pub fn place(&self) -> String {
+        format!("{}:{}", self.file, self.line)
+    }
+}
+
+/// All that is read of a document before its kind is known.
+#[derive(Deserialize)]
+struct Peek {
+    #[serde(default)]
+    kind: Option<Kind>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+enum Kind {
+    Job,
+    Calendar,
 }
 
 /// Something in a file that cannot be understood.
@@ -51,21 +88,55 @@ impl fmt::Display for Fault {
 pub fn parse(source: &Source) -> (Vec<Document>, Vec<Fault>) {
     let mut documents = Vec::new();
     let mut faults = Vec::new();
-    let places: Vec<Option<Places>> = read(&source.text).map(Result::ok).collect();
-    for (index, parsed) in read::<JobSpec>(&source.text).enumerate() {
-        let places = places.get(index).and_then(Option::as_ref);
-        match parsed
-            .map_err(|error| describe(source, &error, places))
-            .and_then(|spec| check(source, spec, places))
-        {
+    let mut places = read::<Places>(&source.text);
+    let mut jobs = read::<JobSpec>(&source.text);
+    let mut calendars = read::<CalendarSpec>(&source.text);
+    for peek in read::<Peek>(&source.text) {
+        let places = places.next().and_then(Result::ok);
+        let (job, calendar) = (jobs.next(), calendars.next());
+        let read = match (peek, job, calendar) {
+            (Err(error), ..) => Err(error),
+            (Ok(Peek { kind: None }), ..) => {
+                faults.push(kindless(source, places.as_ref()));
+                continue;
+            }
+            (
+                Ok(Peek {
+                    kind: Some(Kind::Calendar),
+                }),
+                _,
+                Some(calendar),
+            ) => calendar.map(Spec::Calendar),
+            (
+                Ok(Peek {
+                    kind: Some(Kind::Job),
+                }),
+                Some(job),
+                _,
+            ) => job.map(|spec| Spec::Job(Box::new(spec))),
+            _ => continue,
+        };
+        let read = read.map_err(|error| describe(source, &error, places.as_ref()));
+        match read.and_then(|spec| check(source, spec, places.as_ref())) {
             Ok(spec) => documents.push(Document {
                 spec,
                 file: source.name.clone(),
+                line: places.map_or(1, |places| places.line()),
             }),
             Err(fault) => faults.push(fault),
         }
     }
     (documents, faults)
+}
+
+fn kindless(source: &Source, places: Option<&Places>) -> Fault {
+    Fault {
+        file: source.name.clone(),
+        line: places.map_or(1, Places::line),
+        column: 1,
+        field: None,
+        message: "`kind` is missing: write `kind: Job` or `kind: Calendar`".to_owned(),
+    }
 }
 
 fn read<'a, T: serde::de::DeserializeOwned + 'a>(
@@ -80,8 +151,12 @@ fn read<'a, T: serde::de::DeserializeOwned + 'a>(
     parsed.into_iter()
 }
 
-fn check(source: &Source, spec: JobSpec, places: Option<&Places>) -> Result<JobSpec, Fault> {
-    let Err(error) = spec.check() else {
+fn check(source: &Source, spec: Spec, places: Option<&Places>) -> Result<Spec, Fault> {
+    let checked: Result<(), SpecError> = match &spec {
+        Spec::Job(spec) => spec.check(),
+        Spec::Calendar(spec) => DateSet::compile(spec).map(|_| ()),
+    };
+    let Err(error) = checked else {
         return Ok(spec);
     };
     let (line, column) = places

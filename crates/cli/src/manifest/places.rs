@@ -28,6 +28,11 @@ impl Places {
         }
     }
 
+    /// The line that the document begins at.
+    pub fn line(&self) -> u64 {
+        self.0.first().map_or(1, |place| place.line)
+    }
+
     /// The path of the last key that begins at or before a place.
     pub fn at(&self, line: u64, column: u64) -> Option<String> {
         let before = self

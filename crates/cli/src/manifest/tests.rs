@@ -1,6 +1,6 @@
 //! What people are told about a manifest that cannot be understood.
 
-use super::{Source, parse};
+use super::{Document, Source, Spec, parse};
 
 fn faults(text: &str) -> Vec<String> {
     let (_, faults) = parse(&Source {
@@ -21,17 +21,15 @@ fn a_good_file_gives_its_documents_in_order() {
         text: format!("---\n{GOOD}---\n{other}"),
     });
     assert_eq!(faults, []);
-    let names: Vec<&str> = documents
-        .iter()
-        .map(|document| document.spec.name.as_str())
-        .collect();
-    assert_eq!(names, ["good", "other"]);
+    let titles: Vec<String> = documents.iter().map(Document::title).collect();
+    assert_eq!(titles, ["job default/good", "job default/other"]);
+    let places: Vec<String> = documents.iter().map(Document::place).collect();
+    assert_eq!(places, ["jobs.yaml:2", "jobs.yaml:12"]);
+    let Spec::Job(job) = &documents[0].spec else {
+        panic!("a job");
+    };
     assert_eq!(
-        documents[0]
-            .spec
-            .params
-            .as_ref()
-            .map(|params| params.as_str()),
+        job.params.as_ref().map(|params| params.as_str()),
         Some(r#"{"a":1,"b":["x",null]}"#)
     );
 }
@@ -98,6 +96,48 @@ fn faults_of_every_document_are_found_and_counted_from_the_top_of_the_file() {
         found[1],
         "jobs.yaml:14:1: unknown key `timeuot`: did you mean `timeout`?"
     );
+}
+
+const HOLIDAYS: &str = "kind: Calendar\nname: holidays\nweekly: [sat, sun]\ninclude: [12-25, 2026-10-01..2026-10-07]\n";
+
+#[test]
+fn jobs_and_calendars_may_stand_in_one_file() {
+    let (documents, faults) = parse(&Source {
+        name: "jobs.yaml".into(),
+        text: format!("{GOOD}---\n{HOLIDAYS}"),
+    });
+    assert_eq!(faults, []);
+    let titles: Vec<String> = documents.iter().map(Document::title).collect();
+    assert_eq!(titles, ["job default/good", "calendar default/holidays"]);
+}
+
+#[test]
+fn faults_of_calendars_name_their_place_too() {
+    let cases = [
+        (
+            HOLIDAYS.replace("12-25", "12-32"),
+            "jobs.yaml:4:11: include[0]: `12-32` is not a day of any year: write month and day, as in `12-25`",
+        ),
+        (
+            HOLIDAYS.replace("sat", "samstag"),
+            "jobs.yaml:3:10: weekly[0]: unknown value `samstag`: there is mon, tue, wed, thu, fri, sat, sun",
+        ),
+        (
+            HOLIDAYS.replace("include", "includes"),
+            "jobs.yaml:4:1: unknown key `includes`: did you mean `include`?",
+        ),
+        (
+            HOLIDAYS.replace("kind: Calendar", "kind: Workflow"),
+            "jobs.yaml:1:7: kind: unknown value `Workflow`: there is Job, Calendar",
+        ),
+        (
+            HOLIDAYS.replace("kind: Calendar\n", ""),
+            "jobs.yaml:1:1: `kind` is missing: write `kind: Job` or `kind: Calendar`",
+        ),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(faults(&text), [expected]);
+    }
 }
 
 #[test]

@@ -50,9 +50,9 @@ impl Cell {
         };
         let color = match state.as_str() {
             "COMPLETED" | "ONLINE" | "active" => AnsiColor::Green,
-            "FAILED" | "OFFLINE" => AnsiColor::Red,
-            "RUNNING" | "SCHEDULED" | "BUSY" => AnsiColor::Cyan,
-            "CANCELLED" | "DRAINING" | "paused" => AnsiColor::Yellow,
+            "FAILED" | "OFFLINE" | "unknown" => AnsiColor::Red,
+            "RUNNING" | "SCHEDULED" | "BUSY" | "planned" | "pending" => AnsiColor::Cyan,
+            "CANCELLED" | "DRAINING" | "paused" | "unfired" | "excluded" => AnsiColor::Yellow,
             _ => return Style::new(),
         };
         color.on_default()
@@ -78,6 +78,14 @@ pub fn tame(text: &str) -> String {
     text.chars()
         .map(|c| if c.is_control() { ' ' } else { c })
         .collect()
+}
+
+/// An instant as the API writes it, without milliseconds that say nothing.
+pub fn exact(time: &str) -> String {
+    match time.strip_suffix(".000Z") {
+        Some(seconds) => format!("{seconds}Z"),
+        None => time.to_owned(),
+    }
 }
 
 fn relative(time: &str, now_ms: i64) -> String {

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::failure::{Failure, Result};
 
-pub use cell::{Cell, bytes, duration, tame, text};
+pub use cell::{Cell, bytes, duration, exact, tame, text};
 pub use table::{Column, render};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
