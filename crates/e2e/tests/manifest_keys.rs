@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 
 use drumtower_e2e::{Cli, Server, Site};
 use serde_json::{Value, json};
+use ureq::http::Method;
 
 use keys::CHECKS;
 
@@ -46,28 +47,63 @@ fn every_value_that_the_schema_lists_is_accepted() {
     let schema = api.get("/api/v1/schema/job");
     let mut values = Vec::new();
     walk(&schema, &schema, "", &mut |path, node| {
-        let listed = node["enum"].as_array().into_iter().flatten().cloned();
-        let constants = node["oneOf"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .map(|one| one["const"].clone());
-        let all = listed.chain(constants).filter(|value| !value.is_null());
+        let all = listed(&schema, node).into_iter();
         values.extend(all.map(|value| (path.to_owned(), value)));
     });
-    assert!(values.len() >= 9, "{values:?}");
+    assert!(values.len() >= 25, "{values:?}");
+    let days = json!({"kind": "Calendar", "weekly": ["mon"]});
+    api.send(
+        Method::PUT,
+        "/api/v1/namespaces/default/calendars/days",
+        Some(&days),
+    );
     for (path, value) in values {
-        let mut spec =
-            json!({"kind": "Job", "name": "listed", "task": {"exec": {"argv": ["true"]}}});
-        spec[path.as_str()] = value.clone();
+        let mut spec = surroundings(&path);
+        let pointer = format!("/{}", path.replace("[]", "/0").replace('.', "/"));
+        place(&mut spec, &pointer, &value);
         let job = api.put_job(&spec);
         // What equals the default may be left out of what is shown.
-        let shown = &job["spec"][path.as_str()];
+        let shown = job["spec"].pointer(&pointer).unwrap_or(&Value::Null);
         assert!(
             *shown == value || shown.is_null(),
             "{path}: {value} is shown as {shown}"
         );
     }
+}
+
+/// The values that a schema lists, also behind a choice between it and nothing.
+fn listed(root: &Value, node: &Value) -> Vec<Value> {
+    let node = resolve(root, node);
+    let mut values: Vec<Value> = node["enum"].as_array().cloned().unwrap_or_default();
+    values.push(node["const"].clone());
+    for union in ["oneOf", "anyOf"] {
+        for one in node[union].as_array().into_iter().flatten() {
+            values.extend(listed(root, one));
+        }
+    }
+    values.retain(|value| !value.is_null());
+    values
+}
+
+/// A manifest in which the key makes sense.
+fn surroundings(path: &str) -> Value {
+    let mut spec = json!({"kind": "Job", "name": "listed", "task": {"exec": {"argv": ["true"]}}});
+    if path.starts_with("schedule") || path.starts_with("calendar") {
+        spec["schedule"] = json!([{"cron": "30 2 13 * fri"}]);
+    }
+    if path.starts_with("calendar") {
+        spec["calendar"] = json!({"only": ["days"]});
+    }
+    spec
+}
+
+/// Sets what a pointer leads to, and makes the objects on the way.
+fn place(spec: &mut Value, pointer: &str, value: &Value) {
+    let (above, key) = pointer.rsplit_once('/').expect("a pointer");
+    if spec.pointer(above).is_none() {
+        place(spec, above, &json!({}));
+    }
+    spec.pointer_mut(above).expect("it is made")[key] = value.clone();
 }
 
 /// Visits every key with its path and its schema, references followed. Items of lists are written `[]`.

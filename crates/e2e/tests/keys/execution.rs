@@ -62,6 +62,29 @@ pub fn params() {
     );
 }
 
+/// Runs that wait for the only worker are given to it in the order of their priority.
+pub fn priority() {
+    let world = world();
+    let mut waiting = Vec::new();
+    for priority in [1_i64, 5, 9, 0] {
+        let name = format!("urgent-{priority}");
+        world.job(json!({"name": name, "priority": priority}));
+        waiting.push((priority, world.api.trigger(&name, &json!({}))));
+    }
+    let world = world.agent(1);
+    let mut given: Vec<(String, i64)> = waiting
+        .iter()
+        .map(|(priority, run)| {
+            let run = world.api.ended(run);
+            let at = run["attempts"][0]["assigned"].as_str().expect("a time");
+            (at.to_owned(), -priority)
+        })
+        .collect();
+    given.sort();
+    let order: Vec<i64> = given.iter().map(|(_, priority)| -priority).collect();
+    assert_eq!(order, [9, 5, 1, 0]);
+}
+
 /// Of two runs that weigh three, a worker of capacity four has room for one.
 pub fn weight() {
     let world = world().agent(4);

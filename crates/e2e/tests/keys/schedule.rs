@@ -11,7 +11,7 @@ fn next(job: &Value) -> &str {
 }
 
 /// Waits for so many runs of a job, oldest first.
-fn runs(world: &World, job: &str, count: usize) -> Vec<Value> {
+pub fn runs(world: &World, job: &str, count: usize) -> Vec<Value> {
     eventually(&format!("{job} has {count} runs"), || {
         let mut runs = world.api.runs(&format!("job={job}"));
         runs.reverse();
@@ -19,7 +19,7 @@ fn runs(world: &World, job: &str, count: usize) -> Vec<Value> {
     })
 }
 
-fn nominal(run: &Value) -> Timestamp {
+pub fn nominal(run: &Value) -> Timestamp {
     run["nominal"]
         .as_str()
         .expect("a scheduled run")
@@ -78,6 +78,52 @@ pub fn at() {
     let runs = runs(&world, "once", 1);
     assert_eq!(runs[0]["nominal"], json!(text));
     assert_eq!(next(&world.api.job("once")), "never", "it is over");
+}
+
+/// Each run is due a delay after the end of the one before.
+pub fn after_end() {
+    let world = world().agent(4);
+    world.job(json!({"name": "rests", "schedule": [{"after_end": "300ms"}]}));
+    let ended = |run: &Value| -> Option<Timestamp> { run["finished"].as_str()?.parse().ok() };
+    let runs = eventually("two runs have ended", || {
+        let runs = runs(&world, "rests", 2);
+        runs.iter()
+            .take(2)
+            .all(|run| ended(run).is_some())
+            .then_some(runs)
+    });
+    let rested = nominal(&runs[1]).duration_since(ended(&runs[0]).expect("an end"));
+    assert_eq!(rested, SignedDuration::from_millis(300), "{runs:#?}");
+}
+
+/// Of many jobs with one time, most are put off, none past the jitter.
+pub fn jitter() {
+    let world = world();
+    let mut put_off = 0;
+    for index in 0..10 {
+        let job = world.job(json!({
+            "name": format!("spread-{index}"), "schedule": [{"cron": "0 3 * * *"}], "jitter": "30m",
+        }));
+        let time = |key: &str| -> Timestamp {
+            job[key].as_str().expect("a time").parse().expect("a time")
+        };
+        let late = time("next_due").duration_since(time("next_nominal"));
+        assert!((0..1800).contains(&late.as_secs()), "{job:#}");
+        put_off += usize::from(late > SignedDuration::ZERO);
+    }
+    assert!(put_off >= 8, "{put_off} of 10");
+}
+
+pub fn max_fires() {
+    let world = world();
+    let bounds = json!({"max_fires": 3});
+    world.job(json!({"name": "thrice", "schedule": [{"every": "50ms"}], "overlap": "allow", "bounds": bounds}));
+    let over = eventually("it is over", || {
+        let job = world.api.job("thrice");
+        (next(&job) == "never").then_some(job)
+    });
+    assert_eq!(over["fires"], 3);
+    assert_eq!(runs(&world, "thrice", 3).len(), 3);
 }
 
 /// Nobody runs these jobs, so their first run never ends.
