@@ -95,7 +95,7 @@ pub async fn of_job(
                 return Ok(None);
             };
             let used = record.version.spec.calendar.as_ref();
-            let calendars = Known::living(store, &named.namespace, used)?;
+            let calendars = Known::read(store, &named.namespace, used.into_iter())?;
             Ok(Some((record, calendars)))
         })
         .await?;
