@@ -13,7 +13,7 @@ use std::time::Duration;
 use drumtower_core::engine::{
     Effect, Engine, Input, LoadRequest, Loaded, Step, StreamId, Ticket, WorkerEvent,
 };
-use drumtower_core::model::Now;
+use drumtower_core::model::{MonoMs, Now};
 use drumtower_store::Read;
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -27,7 +27,7 @@ use super::writer::{Outcome, Writer};
 const GATHER: usize = 512;
 /// Commands that may wait for rows to be loaded; beyond that callers are refused.
 const WAITING: usize = 10_000;
-/// The longest the loop sleeps; the wheel decides when it wakes earlier.
+/// The longest the loop sleeps and the engine is not told the time; the wheel decides when it wakes earlier.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
 /// Why a life ended.
@@ -75,6 +75,8 @@ pub(super) struct Life<'a> {
     /// Commands that wait for a load.
     waiting: usize,
     stopping: Option<Stop>,
+    /// When the engine was last told the time.
+    ticked: MonoMs,
 }
 
 impl<'a> Life<'a> {
@@ -89,6 +91,7 @@ impl<'a> Life<'a> {
             loaded,
             waiting: 0,
             stopping: None,
+            ticked: MonoMs::default(),
         }
     }
 
@@ -141,7 +144,8 @@ impl<'a> Life<'a> {
         loop {
             let now = self.around.clock.now();
             let wake = self.engine.next_wakeup(now);
-            if wake.is_some_and(|at| at <= now.mono) {
+            if wake.is_some_and(|at| at <= now.mono) || self.has_slept(now) {
+                self.ticked = now.mono;
                 self.step(now, Input::Tick)?;
             }
             self.work(now)?;
@@ -154,6 +158,11 @@ impl<'a> Life<'a> {
                 return Ok(());
             }
         }
+    }
+
+    /// Whether the longest sleep has passed: only a tick shows the engine that the wall clock was set meanwhile.
+    fn has_slept(&self, now: Now) -> bool {
+        Duration::from_millis(now.mono.0.saturating_sub(self.ticked.0)) >= LONGEST_SLEEP
     }
 
     /// Hands a batch to the writer, or performs it when nothing in it must become durable. False when there is none.
