@@ -17,11 +17,18 @@ struct Need {
     why: &'static str,
 }
 
-const PROGRAMS: &[Need] = &[Need {
-    program: "strace",
-    package: "strace",
-    why: "the durability test watches the server's fdatasync calls with it",
-}];
+const PROGRAMS: &[Need] = &[
+    Need {
+        program: "strace",
+        package: "strace",
+        why: "the durability test watches the server's fdatasync calls with it",
+    },
+    Need {
+        program: "faketime",
+        package: "faketime",
+        why: "tests set the clock of a running server with its library",
+    },
+];
 
 /// Subcommands of cargo that a minimal toolchain leaves out.
 const COMPONENTS: &[(&str, &str)] = &[("fmt", "rustfmt"), ("clippy", "clippy")];
@@ -29,7 +36,7 @@ const COMPONENTS: &[(&str, &str)] = &[("fmt", "rustfmt"), ("clippy", "clippy")];
 /// Makes sure that everything the suite calls is there.
 pub fn provide() -> Result<()> {
     provide_components()?;
-    // The system-call test exists on Linux only; other systems have nothing to install for it.
+    // The tests that call them exist on Linux only; other systems have nothing to install for them.
     if !cfg!(target_os = "linux") {
         return Ok(());
     }

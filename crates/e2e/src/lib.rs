@@ -4,13 +4,17 @@
 //! - [`Server`], [`Worker`]: `drumtower serve`, `drumtower work` and workers built with the SDK, which can be killed,
 //!   stopped, frozen and started again on the same data.
 //! - [`Api`], [`Cli`]: the two ways in. [`eventually`]: how tests wait; none sleeps for a fixed time.
+//! - [`Books`]: what is in the store of a server at rest, and what the audit says of it.
+//! - [`Clock`]: a wall clock for a server that tests may set while it runs.
 //! - [`process`]: every process is ended by its id when its handle is dropped, also when a test fails.
 //!
 //! Nothing here knows how Drumtower works inside: only its command line, its API, its files and its signals.
 
 mod api;
 mod binary;
+mod books;
 mod cli;
+mod clock;
 pub mod process;
 mod server;
 mod site;
@@ -19,7 +23,9 @@ mod worker;
 
 pub use api::{Answer, Api, shell};
 pub use binary::{drumtower, example};
+pub use books::Books;
 pub use cli::{Cli, Done};
+pub use clock::Clock;
 pub use process::Process;
 pub use server::{Server, ServerOptions, await_calm};
 pub use site::Site;

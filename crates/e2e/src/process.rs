@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
+use crate::clock;
 use crate::wait::{PATIENCE, eventually, within};
 
 pub struct Process {
@@ -51,6 +52,9 @@ impl Process {
     pub fn ended(&mut self) -> Option<ExitStatus> {
         if self.ended.is_none() {
             self.ended = self.child.try_wait().expect("a child can be asked");
+            if self.ended.is_some() {
+                clock::remove_traces(self.pid());
+            }
         }
         self.ended
     }
@@ -108,6 +112,7 @@ impl Drop for Process {
             // A frozen process dies of this too.
             let _ = self.child.kill();
             let _ = self.child.wait();
+            clock::remove_traces(self.pid());
         }
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::process::Process;
 use crate::wait::{eventually, within};
-use crate::{Api, Site, drumtower};
+use crate::{Api, Clock, Site, drumtower};
 
 /// How the server is started.
 #[derive(Clone, Debug, Default)]
@@ -17,6 +17,8 @@ pub struct ServerOptions {
     /// Where it dies, as `before_commit:7`; needs a binary with the feature `failpoints`.
     pub failpoint: Option<String>,
     pub arguments: Vec<String>,
+    /// The clock it goes by; the system's unless given. Kept over restarts.
+    pub clock: Option<Clock>,
 }
 
 pub struct Server {
@@ -25,17 +27,30 @@ pub struct Server {
     log: PathBuf,
     /// Kept over restarts, so that workers find it again.
     listen: String,
+    clock: Option<Clock>,
 }
 
 impl Server {
     /// Starts a server on the site's data and waits until it is ready.
     #[track_caller]
     pub fn start(site: &Site) -> Self {
-        let mut server = Self::launch(
-            &site.data(),
-            &site.path().join("server.log"),
-            &ServerOptions::default(),
-        );
+        Self::start_with(site, &ServerOptions::default())
+    }
+
+    /// As [`Server::start`], by a clock of its own.
+    #[track_caller]
+    pub fn start_by(site: &Site, clock: &Clock) -> Self {
+        let options = ServerOptions {
+            clock: Some(clock.clone()),
+            ..Default::default()
+        };
+        Self::start_with(site, &options)
+    }
+
+    #[track_caller]
+    fn start_with(site: &Site, options: &ServerOptions) -> Self {
+        let log = site.path().join("server.log");
+        let mut server = Self::launch(&site.data(), &log, options);
         server.await_ready();
         server
     }
@@ -43,12 +58,13 @@ impl Server {
     /// Starts a server without waiting for anything: it may be meant to die before it is ready.
     pub fn launch(data: &Path, log: &Path, options: &ServerOptions) -> Self {
         let listen = format!("127.0.0.1:{}", free_port());
-        let process = spawn(data, log, &listen, options);
+        let process = spawn(data, log, &listen, options, options.clock.as_ref());
         Self {
             process,
             data: data.to_owned(),
             log: log.to_owned(),
             listen,
+            clock: options.clock.clone(),
         }
     }
 
@@ -65,7 +81,11 @@ impl Server {
         for name in ["server.url", "local.token"] {
             let _ = std::fs::remove_file(self.data.join(name));
         }
-        self.process = spawn(&self.data, &self.log, &self.listen, options);
+        if options.clock.is_some() {
+            self.clock = options.clock.clone();
+        }
+        let clock = self.clock.as_ref();
+        self.process = spawn(&self.data, &self.log, &self.listen, options, clock);
     }
 
     /// Waits until it answers that it is ready.
@@ -161,7 +181,13 @@ fn line(path: &Path) -> Option<String> {
     Some(text.trim().to_owned()).filter(|line| !line.is_empty())
 }
 
-fn spawn(data: &Path, log: &Path, listen: &str, options: &ServerOptions) -> Process {
+fn spawn(
+    data: &Path,
+    log: &Path,
+    listen: &str,
+    options: &ServerOptions,
+    clock: Option<&Clock>,
+) -> Process {
     let mut command = Command::new(drumtower());
     command
         .arg("serve")
@@ -172,6 +198,9 @@ fn spawn(data: &Path, log: &Path, listen: &str, options: &ServerOptions) -> Proc
     command.env_remove("DRUMTOWER_FAILPOINT");
     if let Some(failpoint) = &options.failpoint {
         command.env("DRUMTOWER_FAILPOINT", failpoint);
+    }
+    if let Some(clock) = clock {
+        clock.apply(&mut command);
     }
     Process::spawn(command, log)
 }

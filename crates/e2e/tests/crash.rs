@@ -1,7 +1,8 @@
 //! Hundreds of deaths under load, and then every promise is checked.
 //!
-//! Jobs fire many times a second, callers trigger runs under idempotency keys and ask again until they are answered, tasks
-//! and handlers write down what they do. Meanwhile the server dies at chosen points and at random, and so do the workers.
+//! Jobs of every kind fire many times a second, callers trigger runs under idempotency keys and ask again until they are answered, tasks
+//! and handlers write down what they do. Meanwhile the server dies at chosen points and at random, and so do the workers,
+//! and somebody sets the server's clock.
 //! Then it is calm, everything must end, and an independent checker compares what callers and tasks saw with the store.
 //!
 //! The order of deaths comes from a seed, which is printed; `DRUMTOWER_SEED` sets it.
@@ -23,7 +24,7 @@ macro_rules! tell {
 }
 
 /// How often each death happens, times five when soak sizes are asked for.
-const DEATHS: [(Death, usize); 7] = [
+const DEATHS: [(Death, usize); 10] = [
     (Death::AtStart, 24),
     (Death::BeforeCommit, 45),
     (Death::AfterCommit, 45),
@@ -31,7 +32,12 @@ const DEATHS: [(Death, usize); 7] = [
     (Death::Server, 30),
     (Death::Agent, 20),
     (Death::Handlers, 20),
+    (Death::Step(-1), 6),
+    (Death::Step(-3600), 6),
+    (Death::Step(3600), 6),
 ];
+/// Those of them that are written down as deaths, and the one in a migration.
+const KINDS: usize = 8;
 /// Of each kind, and in all.
 const AT_LEAST_EACH: u64 = 10;
 const AT_LEAST: u64 = 200;
@@ -63,6 +69,7 @@ fn nothing_is_lost_doubled_or_early_whenever_a_process_dies() {
         }
     }
     tell!("{:>6.1?} the last death", began.elapsed());
+    tell!("the server's clock was set {} times", chaos.steps());
     let store = chaos.calm(CALM);
     tell!("{:>6.1?} calm", began.elapsed());
     let report = check(&site, &store);
@@ -80,7 +87,7 @@ fn nothing_is_lost_doubled_or_early_whenever_a_process_dies() {
     }
     assert_eq!(
         report.counts.kills.len(),
-        DEATHS.len() + 1,
+        KINDS,
         "{:?}",
         report.counts.kills
     );

@@ -26,6 +26,10 @@ impl Load {
     pub fn start(server: &Server, journals: &Path) -> Self {
         let jobs = jobs(journals);
         let api = server.api();
+        for calendar in calendars() {
+            let path = format!("/api/v1/namespaces/default/calendars/{}", name(&calendar));
+            api.send(Method::PUT, &path, Some(&calendar));
+        }
         let scheduled = jobs
             .iter()
             .filter(|job| !job["schedule"].is_null())
@@ -73,6 +77,15 @@ fn name(job: &Value) -> &str {
     job["name"].as_str().expect("a name")
 }
 
+/// One holds every day and one none that this test will see, so that days are looked up and jobs go on firing.
+fn calendars() -> [Value; 2] {
+    let every_day = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
+    [
+        json!({"kind": "Calendar", "name": "open", "weekly": every_day}),
+        json!({"kind": "Calendar", "name": "closed", "include": ["1999-12-31", "2199-01-01"]}),
+    ]
+}
+
 fn jobs(journals: &Path) -> Vec<Value> {
     let task = env!("CARGO_BIN_EXE_journal-task");
     let exec = json!({"exec": {"argv": [task, journals.display().to_string()]}});
@@ -86,6 +99,15 @@ fn jobs(journals: &Path) -> Vec<Value> {
     };
     let mut skips = job("skips", &handler, json!([{"every": "100ms"}]), 250);
     skips["overlap"] = json!("skip");
+    let with = |mut job: Value, keys: Value| {
+        let keys = keys.as_object().expect("keys").clone();
+        job.as_object_mut().expect("a job").extend(keys);
+        job
+    };
+    let every = |interval: &str| json!([{"every": interval}]);
+    let worldly = json!({"calendar": {"only": ["open"], "minus": ["closed"]}});
+    let thorough = json!({"misfire": {"policy": "all", "max": 1000}, "priority": 9});
+    let patient = json!({"misfire": {"policy": "all", "window": "10s", "max": 5}, "priority": 0});
     vec![
         job("fast", &handler, json!([{"every": "50ms"}]), 5),
         job(
@@ -97,6 +119,22 @@ fn jobs(journals: &Path) -> Vec<Value> {
         job("process", &exec, json!([{"every": "200ms"}]), 30),
         job("cron", &handler, json!([{"cron": "* * * * * *"}]), 700),
         skips,
+        with(
+            job("spread", &handler, every("500ms"), 5),
+            json!({"jitter": "400ms"}),
+        ),
+        with(
+            job(
+                "worldly",
+                &handler,
+                json!([{"cron": "* * * * * *", "timezone": "Asia/Tokyo"}]),
+                5,
+            ),
+            worldly,
+        ),
+        with(job("thorough", &handler, every("300ms"), 5), thorough),
+        with(job("patient", &handler, every("400ms"), 5), patient),
+        job("follows", &handler, json!([{"after_end": "150ms"}]), 20),
         job("order", &handler, Value::Null, 10),
         job("command", &exec, Value::Null, 10),
     ]

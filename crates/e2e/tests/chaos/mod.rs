@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 use drumtower_audit::journal::{Reader, files, wall_now};
 use drumtower_audit::{Journal, Record};
 use drumtower_core::model::WallMs;
-use drumtower_e2e::{Server, ServerOptions, Site, Worker, WorkerOptions, await_calm, eventually};
+use drumtower_e2e::{
+    Clock, Server, ServerOptions, Site, Worker, WorkerOptions, await_calm, eventually,
+};
 use ureq::http::Method;
 
 use load::Load;
@@ -27,7 +29,11 @@ pub enum Death {
     Agent,
     /// The worker with handlers in its own process.
     Handlers,
+    /// Nobody: the server's clock is set so many seconds forward or back, and right again later.
+    Step(i64),
 }
+
+const HELD: &str = "the wall clock went forward by";
 
 /// A server that does not come to its failpoint by then is killed where it is.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -39,6 +45,9 @@ pub struct Chaos {
     load: Load,
     journal: Journal,
     migrations: u64,
+    /// The server's clock; workers and callers keep the true time.
+    clock: Option<Clock>,
+    steps: u64,
 }
 
 pub fn journal_dir(site: &Site) -> PathBuf {
@@ -50,7 +59,8 @@ impl Chaos {
     pub fn begin(site: &Site) -> Self {
         let dir = journal_dir(site);
         let mut journal = Journal::create(&dir, "killer").expect("a journal");
-        let (mut server, migrations) = migrate(site, &mut journal);
+        let clock = Clock::new(site);
+        let (mut server, migrations) = migrate(site, clock.as_ref(), &mut journal);
         server.await_ready();
         let agent = Worker::start(site, &server, "agent");
         let options = WorkerOptions {
@@ -67,11 +77,17 @@ impl Chaos {
             load,
             journal,
             migrations,
+            clock,
+            steps: 0,
         }
     }
 
     pub fn migrations(&self) -> u64 {
         self.migrations
+    }
+
+    pub fn steps(&self) -> u64 {
+        self.steps
     }
 
     /// One death. The server stays dead until something needs it.
@@ -88,7 +104,51 @@ impl Chaos {
             }
             Death::Agent => kill_worker(&mut self.agent, &mut self.journal, random),
             Death::Handlers => kill_worker(&mut self.handlers, &mut self.journal, random),
+            Death::Step(seconds) => self.step(seconds, random),
         }
+    }
+
+    /// Sets the clock of the living server. It is never ahead of the workers' unless the engine holds the step back, so
+    /// that nothing may look early: what is ahead is undone before anyone dies. What is behind may outlive a death.
+    fn step(&mut self, seconds: i64, random: &mut fastrand::Rng) {
+        let Some(clock) = self.clock.clone() else {
+            return;
+        };
+        self.live();
+        self.server.await_ready();
+        self.steps += 1;
+        if seconds > 0 {
+            let undone = "the wall clock is back where it was";
+            let before = self.words(undone);
+            let held = self.words(HELD);
+            clock.set_offset(seconds * 1000);
+            eventually("the step is held back", || {
+                (self.words(HELD) > held).then_some(())
+            });
+            std::thread::sleep(Duration::from_millis(random.u64(0..300)));
+            clock.set_offset(0);
+            eventually("the step is undone", || {
+                (self.words(undone) > before).then_some(())
+            });
+        } else {
+            clock.set_offset(seconds * 1000);
+            std::thread::sleep(Duration::from_millis(random.u64(0..300)));
+            if random.bool() {
+                self.kill();
+            }
+            self.live();
+            // A clock that is set right by more than a minute is held back for one, but not by a server that starts.
+            if seconds < -60 && self.server.process().ended().is_none() {
+                std::thread::sleep(Duration::from_millis(random.u64(0..300)));
+                self.kill();
+            }
+            clock.set_offset(0);
+            self.live();
+        }
+    }
+
+    fn words(&mut self, words: &str) -> usize {
+        self.server.process().log().matches(words).count()
     }
 
     /// Starts the server so that it dies at a point, and waits until it has.
@@ -184,11 +244,12 @@ impl Chaos {
 }
 
 /// Starts on an empty directory and dies at each place of the migration in turn, until there is none left to die at.
-fn migrate(site: &Site, journal: &mut Journal) -> (Server, u64) {
+fn migrate(site: &Site, clock: Option<&Clock>, journal: &mut Journal) -> (Server, u64) {
     let (data, log) = (site.data(), site.path().join("server.log"));
     for passage in 1.. {
         let options = ServerOptions {
             failpoint: Some(format!("in_migration:{passage}")),
+            clock: clock.cloned(),
             ..Default::default()
         };
         let mut server = Server::launch(&data, &log, &options);
