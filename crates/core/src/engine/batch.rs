@@ -30,6 +30,8 @@ pub(super) enum RunNote {
     Updated,
     /// Not resident: made and parked.
     Parked(Box<Run>),
+    /// Not resident any more: known to the store, and parked.
+    PutBack(Box<Run>),
     Finished(Box<Run>),
     InsertedFinished(Box<Run>),
 }
@@ -80,6 +82,8 @@ impl Building {
 
     fn rows(&self) -> usize {
         self.jobs.len()
+            + self.versions.len()
+            + self.counters.len()
             + self.schedules.len()
             + self.runs.len()
             + self.unfired.len()
@@ -149,7 +153,23 @@ impl Building {
     }
 
     pub(super) fn run_updated(&mut self, run: RunId) {
-        self.runs.entry(run).or_insert(RunNote::Updated);
+        match self.runs.get_mut(&run) {
+            // Read back in the batch that parked it.
+            Some(note @ RunNote::PutBack(_)) => *note = RunNote::Updated,
+            Some(_) => {}
+            None => {
+                self.runs.insert(run, RunNote::Updated);
+            }
+        }
+    }
+
+    pub(super) fn run_put_back(&mut self, run: Run) {
+        let (id, run) = (run.id, Box::new(run));
+        let note = match self.runs.get(&id) {
+            Some(RunNote::Inserted | RunNote::Parked(_)) => RunNote::Parked(run),
+            _ => RunNote::PutBack(run),
+        };
+        self.runs.insert(id, note);
     }
 
     pub(super) fn run_finished(&mut self, run: Run) {
@@ -159,7 +179,7 @@ impl Building {
         let run = Box::new(run);
         let note = match self.runs.get(&id) {
             Some(RunNote::Inserted | RunNote::Parked(_)) => RunNote::InsertedFinished(run),
-            None | Some(RunNote::Updated) => RunNote::Finished(run),
+            None | Some(RunNote::Updated | RunNote::PutBack(_)) => RunNote::Finished(run),
             Some(RunNote::Finished(_) | RunNote::InsertedFinished(_)) => panic!("{id} ended twice"),
         };
         self.runs.insert(id, note);
@@ -217,6 +237,7 @@ impl Engine {
                 RunNote::Inserted => RunChange::Insert(self.runs.expect(id).run.clone()),
                 RunNote::Updated => RunChange::Update(self.runs.expect(id).run.clone()),
                 RunNote::Parked(run) => RunChange::Insert(*run),
+                RunNote::PutBack(run) => RunChange::Update(*run),
                 RunNote::Finished(run) => RunChange::Finish(*run),
                 RunNote::InsertedFinished(run) => RunChange::InsertFinished(*run),
             };

@@ -49,6 +49,8 @@ pub struct Boot {
     /// Every version of every calendar that is kept, in order.
     pub calendars: Vec<CalendarVersion>,
     pub sweeps: Vec<SweepRow>,
+    /// Wall minus monotonic time as the engine before this one believed it, in the same process.
+    pub believed_offset: Option<i64>,
     /// The version of this program's time-zone data, when the stored due times were computed with another.
     pub new_time_zones: Option<String>,
 }
@@ -103,7 +105,7 @@ impl Engine {
             counters: boot.counters.into_iter().collect(),
             wheel: Wheel::new(now.mono.0),
             starting: Starting::default(),
-            offset: now.offset(),
+            offset: boot.believed_offset.unwrap_or_else(|| now.offset()),
             booted: now,
             now,
             hold: None,
@@ -119,6 +121,8 @@ impl Engine {
             taken: boot.seq,
             acknowledged: boot.seq,
         };
+        let now = engine.follow_clock(now);
+        engine.booted = now;
         for (calendar, fault) in engine.calendars.load(boot.calendars) {
             let text = format!(
                 "the stored calendar `{}` of namespace `{}` is not valid any more and holds no day: {fault}; apply it anew",

@@ -50,6 +50,11 @@ impl Engine {
         self.now
     }
 
+    /// Wall minus monotonic time as the engine believes it: for the engine after this one.
+    pub fn believed_offset(&self) -> i64 {
+        self.offset
+    }
+
     /// The time that the engine goes by when the clocks read `raw`.
     pub(super) fn believed(&self, raw: Now) -> Now {
         if self.hold.is_none() {
@@ -123,14 +128,14 @@ impl Engine {
         let stepped = i64::try_from(now.mono.0)
             .unwrap_or(i64::MAX)
             .saturating_add(hold.offset);
-        if (wall.0 - stepped).abs() <= AGREES_MS {
+        if wall.0.saturating_sub(stepped).unsigned_abs() <= AGREES_MS.unsigned_abs() {
             let raw = Now {
                 wall: WallMs(stepped),
                 mono: now.mono,
             };
             let moved = hold.offset.saturating_sub(self.offset);
             self.confirm_step(raw, moved, "a worker on another machine agrees");
-        } else if wall.since(now.wall).abs() <= AGREES_MS {
+        } else if wall.since(now.wall).unsigned_abs() <= AGREES_MS.unsigned_abs() {
             hold.since = now.mono;
         }
     }
@@ -142,7 +147,7 @@ impl Engine {
             return;
         }
         let worker = self.fleet.expect_mut(process);
-        let off = skew_ms.abs() > SKEW_LIMIT_MS;
+        let off = skew_ms.unsigned_abs() > SKEW_LIMIT_MS.unsigned_abs();
         if worker.skewed == off {
             return;
         }

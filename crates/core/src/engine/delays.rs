@@ -1,14 +1,16 @@
 //! Runs that wait for their time.
 //!
-//! A run whose time is near waits in memory with a timer. One whose time is far is parked in the store under the minute
-//! it is due in; that minute is read back as a whole when it comes into the window. Runs of a minute that has been read
-//! are never parked, so a minute is read once, or again when something was parked in it above what the read could see.
+//! A run whose time is near waits in memory with a timer, as long as there is room. Any other is parked in the store under
+//! the minute it is due in. Minutes are read back one after another when they come into the window, and each again until a
+//! read that saw everything parked in it has come to the end.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::model::{Limits, Now, Run, RunId, RunState, WallMs};
 use crate::wheel;
 
+use super::jobs::Compiled;
 use super::lines::Waiting;
 use super::time::Timer;
 use super::{Engine, LoadKey};
@@ -21,8 +23,12 @@ const AGAIN_MS: u64 = 1_000;
 pub(super) struct Delays {
     /// Minutes that the store holds runs of.
     minutes: BTreeMap<i64, Minute>,
-    /// Minutes up to this one have been read.
-    read: i64,
+    /// Minutes up to this one have come into the window.
+    open: i64,
+    /// The minute that is being read.
+    reading: Option<i64>,
+    /// Reading is to go on when there may be room.
+    timed: bool,
     waiting: BTreeMap<RunId, wheel::Key>,
 }
 
@@ -30,15 +36,17 @@ pub(super) struct Delays {
 struct Minute {
     /// The last batch that parked a run in it.
     last_parked: u64,
-    /// A read is under way; every batch up to this one was visible when it began.
-    scan: Option<u64>,
+    /// Every batch up to this one was visible when the read that is under way began.
+    seen: u64,
 }
 
 impl Default for Delays {
     fn default() -> Self {
         Self {
             minutes: BTreeMap::new(),
-            read: i64::MIN,
+            open: i64::MIN,
+            reading: None,
+            timed: false,
             waiting: BTreeMap::new(),
         }
     }
@@ -60,22 +68,19 @@ pub(super) fn minute_of_key(key: &str) -> Option<i64> {
 
 impl Engine {
     /// Takes a run that is not due yet; its job is resident.
-    pub(super) fn delay_run(
-        &mut self,
-        mut run: Run,
-        compiled: &std::sync::Arc<super::jobs::Compiled>,
-    ) {
+    pub(super) fn delay_run(&mut self, mut run: Run, compiled: &Arc<Compiled>) {
         let minute = minute_of(run.due);
-        if minute > self.delays.read {
+        if minute > self.delays.open || self.delays.waiting.len() >= self.options.ready_window {
             let seq = self.building_seq();
             let entry = self.delays.minutes.entry(minute).or_default();
             entry.last_parked = seq;
             run.parked = Some(key_of(minute));
             self.building.run_parked(run);
+            self.read_minutes_later();
         } else {
             self.building.run_inserted(&run);
             let (id, due) = (run.id, run.due);
-            self.hold_run(run, std::sync::Arc::clone(compiled));
+            self.hold_run(run, Arc::clone(compiled));
             self.arm_run(id, due);
         }
     }
@@ -91,19 +96,26 @@ impl Engine {
 
     /// The run may be due: it goes in line, or waits again when the wall clock went back.
     pub(super) fn run_due(&mut self, now: Now, id: RunId) {
-        self.delays.waiting.remove(&id);
+        let Some(timer) = self.delays.waiting.remove(&id) else {
+            return;
+        };
+        self.wheel.cancel(timer);
         let Some(resident) = self.runs.get(id) else {
             return;
         };
-        let (run, compiled) = (&resident.run, std::sync::Arc::clone(&resident.compiled));
+        let (run, compiled) = (&resident.run, Arc::clone(&resident.compiled));
         if run.state != RunState::Pending {
             return;
         }
         let (due, waiting) = (run.due, Waiting::of(run));
         if due > now.wall {
             self.arm_run(id, due);
+            return;
+        }
+        let line = self.line_of(&compiled);
+        if self.lines.must_park(line) {
+            self.park_resident(id, line);
         } else {
-            let line = self.line_of(&compiled);
             self.lines.push(line, waiting);
         }
     }
@@ -128,40 +140,65 @@ impl Engine {
         self.delays.minutes.entry(minute).or_default();
     }
 
-    /// Reads the minutes that have come into the window.
-    pub(super) fn read_minutes(&mut self, now: Now) {
-        if self.lines.length() + self.delays.waiting.len() > Limits::READY_TOTAL {
-            let at = now.mono.plus(AGAIN_MS);
-            self.wheel.insert(at.0, Timer::Minutes);
+    /// Opens the minutes that have come into the window.
+    pub(super) fn open_minutes(&mut self, now: Now) {
+        let through = minute_of(now.wall.plus(self.options.window_ms));
+        self.delays.open = self.delays.open.max(through);
+        self.read_minutes();
+    }
+
+    /// Reads the first open minute, if there is room for it.
+    pub(super) fn read_minutes(&mut self) {
+        if self.delays.reading.is_some() {
             return;
         }
-        let through = minute_of(now.wall.plus(self.options.window_ms));
-        self.delays.read = self.delays.read.max(through);
-        let mut wanted = Vec::new();
-        for (minute, entry) in self.delays.minutes.range_mut(..=self.delays.read) {
-            if entry.scan.is_none() {
-                entry.scan = Some(self.acknowledged);
-                wanted.push(key_of(*minute));
-            }
-        }
-        for key in wanted {
+        let first = self.delays.minutes.range(..=self.delays.open).next();
+        let Some(minute) = first.map(|(minute, _)| *minute) else {
+            return;
+        };
+        if self.has_room_for_delayed() {
+            self.delays.reading = Some(minute);
+            self.delays.minutes.entry(minute).or_default().seen = self.acknowledged;
+            let key = key_of(minute);
             self.want(LoadKey::Parked { key, after: None });
+        } else {
+            self.read_minutes_later();
         }
+    }
+
+    pub(super) fn read_minutes_timed(&mut self) {
+        self.delays.timed = false;
+        self.read_minutes();
+    }
+
+    fn read_minutes_later(&mut self) {
+        if !self.delays.timed {
+            self.delays.timed = true;
+            let at = self.now.mono.plus(AGAIN_MS);
+            self.wheel.insert(at.0, Timer::Minutes);
+        }
+    }
+
+    /// A page more than this may come.
+    fn has_room_for_delayed(&self) -> bool {
+        self.delays.waiting.len() <= self.options.ready_window / 2
+            && self.lines.length() < Limits::READY_TOTAL
     }
 
     /// A read of a minute brought rows up to `last`; `all` says there are no more.
     pub(super) fn minute_scanned(&mut self, minute: i64, last: Option<RunId>, all: bool) {
-        let Some(entry) = self.delays.minutes.get_mut(&minute) else {
-            return;
-        };
-        let (key, again) = (key_of(minute), entry.scan.unwrap_or(0) < entry.last_parked);
-        if !all {
+        let key = key_of(minute);
+        if !all && self.has_room_for_delayed() {
             self.want(LoadKey::Parked { key, after: last });
-        } else if again {
-            entry.scan = Some(self.acknowledged);
-            self.want(LoadKey::Parked { key, after: None });
-        } else {
+            return;
+        }
+        self.delays.reading = None;
+        let whole = |entry: &Minute| all && entry.seen >= entry.last_parked;
+        if self.delays.minutes.get(&minute).is_some_and(whole) {
             self.delays.minutes.remove(&minute);
+            self.read_minutes();
+        } else {
+            self.read_minutes_later();
         }
     }
 }

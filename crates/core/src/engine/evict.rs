@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use crate::model::{JobId, MonoMs, Now, WallMs};
+use crate::model::{JobId, Now, WallMs};
 
 use super::Engine;
 use super::time::Timer;
@@ -17,12 +17,10 @@ const LOOK_EVERY_MS: u64 = 500;
 /// Jobs looked at in one go.
 const LOOKS: usize = 10_000;
 
-/// Jobs that may leave, in the order of when they may.
+/// Jobs that may leave, each once.
 #[derive(Debug, Default)]
 pub(super) struct Idle {
-    queue: VecDeque<(MonoMs, JobId)>,
-    /// Those that may leave as soon as it is safe.
-    at_once: VecDeque<JobId>,
+    queue: VecDeque<JobId>,
     ticking: bool,
 }
 
@@ -33,27 +31,20 @@ impl Engine {
         self.jobs.expect_mut(id).changed = seq;
     }
 
-    /// Considers a job for leaving memory, after whatever changed its need.
-    pub(super) fn consider(&mut self, id: JobId) {
-        let at = self.now.mono.plus(KEEP_MS);
-        if let Some(job) = self.jobs.get(id)
-            && !job.idle
-            && self.is_unneeded(id)
-        {
-            self.jobs.expect_mut(id).idle = true;
-            self.idle.queue.push_back((at, id));
-            self.look_later();
-        }
+    /// Notes that a command asked for a job.
+    pub(super) fn keep_job(&mut self, id: JobId) {
+        let until = self.now.mono.plus(KEEP_MS);
+        self.jobs.expect_mut(id).kept_until = until;
     }
 
-    /// The same for a job that nobody asked for.
-    pub(super) fn idle_at_once(&mut self, id: JobId) {
+    /// Considers a job for leaving memory, after whatever changed its need.
+    pub(super) fn consider(&mut self, id: JobId) {
         if let Some(job) = self.jobs.get(id)
             && !job.idle
             && self.is_unneeded(id)
         {
             self.jobs.expect_mut(id).idle = true;
-            self.idle.at_once.push_back(id);
+            self.idle.queue.push_back(id);
             self.look_later();
         }
     }
@@ -66,42 +57,35 @@ impl Engine {
         }
     }
 
-    /// Lets go of jobs that are not needed and that the store has whole.
+    /// Lets go of jobs that are not needed and that the store has whole. None leaves while a command waits that has read
+    /// who uses a calendar: what it read would not tell of a job that was made since.
     pub(super) fn evict_jobs(&mut self, now: Now) {
         self.idle.ticking = false;
         let safe = self.safe_seq();
-        for _ in 0..self.idle.at_once.len().min(LOOKS) {
-            if let Some(id) = self.idle.at_once.pop_front()
-                && !self.evict_job(id, safe)
+        let looks = if self.users_asked.is_empty() {
+            LOOKS
+        } else {
+            0
+        };
+        for _ in 0..self.idle.queue.len().min(looks) {
+            if let Some(id) = self.idle.queue.pop_front()
+                && !self.evict_job(now, id, safe)
             {
-                self.idle.at_once.push_back(id);
+                self.idle.queue.push_back(id);
             }
         }
-        for _ in 0..LOOKS {
-            match self.idle.queue.front() {
-                Some((at, id)) if *at <= now.mono => {
-                    let id = *id;
-                    self.idle.queue.pop_front();
-                    if !self.evict_job(id, safe) {
-                        self.idle.queue.push_back((now.mono, id));
-                        break;
-                    }
-                }
-                _ => break,
-            }
-        }
-        if !self.idle.queue.is_empty() || !self.idle.at_once.is_empty() {
+        if !self.idle.queue.is_empty() {
             self.look_later();
         }
     }
 
     /// False when the job must be looked at again.
-    fn evict_job(&mut self, id: JobId, safe: u64) -> bool {
+    fn evict_job(&mut self, now: Now, id: JobId, safe: u64) -> bool {
         let unneeded = self.is_unneeded(id);
         let Some(job) = self.jobs.get_mut(id) else {
             return true;
         };
-        if unneeded && job.changed > safe {
+        if unneeded && (job.changed > safe || job.kept_until > now.mono) {
             return false;
         }
         job.idle = false;

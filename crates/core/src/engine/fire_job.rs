@@ -5,40 +5,76 @@
 
 use std::sync::Arc;
 
-use crate::model::{JobId, Now, Origin, Overlap, Run, Unfired, UnfiredReason, WallMs};
+use crate::model::{CatchUp, JobId, Now, Origin, Overlap, Run, Unfired, UnfiredReason, WallMs};
 
 use super::Engine;
 use super::decide::{COUNT_CAP, Decision, Fate, Pending, decide_after_end};
 use super::runs::fresh_run;
 
+/// Whether runs that catch up keep their distance.
+#[derive(Clone, Copy)]
+enum Pace {
+    Spaced,
+    AtOnce,
+}
+
+impl Pace {
+    fn of(self, policy: CatchUp) -> CatchUp {
+        match self {
+            Self::Spaced => policy,
+            Self::AtOnce => CatchUp {
+                gap_ms: 0,
+                ..policy
+            },
+        }
+    }
+}
+
 impl Engine {
     /// Decides every nominal time up to now. Does nothing when none is due.
     pub(super) fn fire_job(&mut self, now: Now, id: JobId) {
         self.refresh_plan(id);
+        if self.jobs.expect(id).schedule.next_due > Some(now.wall) {
+            return;
+        }
+        self.decide_job(now, id, Pace::Spaced);
+    }
+
+    /// The same, with those that are being caught up with: their schedule ends here.
+    pub(super) fn fire_all(&mut self, now: Now, id: JobId) {
+        self.refresh_plan(id);
+        self.decide_job(now, id, Pace::AtOnce);
+    }
+
+    fn decide_job(&mut self, now: Now, id: JobId, pace: Pace) {
         let job = self.jobs.expect(id);
         let (Some(oldest), Some(due)) = (job.schedule.next_nominal, job.schedule.next_due) else {
             return;
         };
-        if due > now.wall {
-            return;
-        }
         let compiled = Arc::clone(&job.compiled);
         let Some(schedule) = &compiled.schedule else {
             return;
         };
         if let Some(delay_ms) = schedule.after_end_ms() {
+            if due > now.wall {
+                return;
+            }
             let fate = decide_after_end((oldest, due), delay_ms, compiled.misfire, now.wall);
             self.carry_out(now, id, fate);
             self.plan_after_end(now, id);
             return;
         }
+        // The plan may be older than the calendars or the time-zone data: a time added since lies before it.
+        let oldest = schedule
+            .next_after(job.schedule.fired_through.0)
+            .map_or(oldest, WallMs);
         let decision = Pending {
             job: id,
             schedule,
             oldest,
             paused_through: job.schedule.paused_through,
-            misfire: compiled.misfire,
-            on_resume: compiled.on_resume,
+            misfire: pace.of(compiled.misfire),
+            on_resume: pace.of(compiled.on_resume),
             now: now.wall,
         }
         .decide();

@@ -239,6 +239,8 @@ pub struct LoadRequest {
     pub id: u64,
     pub tag: u64,
     pub keys: Vec<LoadKey>,
+    /// By which answers to requests grow old.
+    pub now: WallMs,
 }
 
 /// How many rows one load of a listing brings at most.

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::model::{
-    CatchUp, JobId, JobRecord, JobRow, JobSpec, JobVersion, MisfirePolicy, Requirement,
+    CatchUp, JobId, JobRecord, JobRow, JobSpec, JobVersion, MisfirePolicy, MonoMs, Requirement,
     ScheduleRow, SpecError, Task, Unfired, WallMs,
 };
 use crate::schedule::Schedule;
@@ -44,15 +44,18 @@ impl Compiled {
         })
     }
 
-    /// A definition as it is stored and as this program cannot read it: a time zone went away, a rule became stricter.
-    /// Such a job fires no more by itself until it is edited; nothing else suffers.
-    fn unreadable(version: JobVersion) -> Self {
-        let requirement = version.spec.requirement();
+    /// A definition as it is stored, without its schedule. What was valid when it was written may not be for this
+    /// program, as when a rule became stricter: then the default serves.
+    fn without_schedule(version: JobVersion) -> Self {
+        let spec = &version.spec;
+        let requirement = spec.requirement();
+        let misfire = CatchUp::with(MisfirePolicy::Latest);
+        let on_resume = CatchUp::with(MisfirePolicy::Skip);
         Self {
             schedule: None,
-            misfire: CatchUp::with(MisfirePolicy::Latest),
-            on_resume: CatchUp::with(MisfirePolicy::Skip),
-            timeout_ms: JobSpec::DEFAULT_TIMEOUT_MS,
+            misfire: spec.parsed_misfire().unwrap_or(misfire),
+            on_resume: spec.parsed_on_resume().unwrap_or(on_resume),
+            timeout_ms: spec.parsed_timeout().unwrap_or(JobSpec::DEFAULT_TIMEOUT_MS),
             park_key: Arc::from(requirement.park_key()),
             requirement,
             version,
@@ -82,6 +85,8 @@ pub(super) struct Job {
     pub(super) changed: u64,
     /// It stands in the queue of those that may leave memory.
     pub(super) idle: bool,
+    /// A command asked for it, and it stays at least until then.
+    pub(super) kept_until: MonoMs,
 }
 
 /// A nominal time and when it is due.
@@ -107,6 +112,7 @@ impl Job {
             resident_runs: 0,
             changed: 0,
             idle: false,
+            kept_until: MonoMs(0),
         }
     }
 
@@ -169,6 +175,10 @@ impl Jobs {
         self.resident.values()
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.resident.len()
+    }
+
     pub(super) fn ids(&self) -> Vec<JobId> {
         self.resident.keys().copied().collect()
     }
@@ -229,7 +239,8 @@ impl Jobs {
     pub(super) fn forget_tombstones(&mut self, safe: u64) {
         let resident = &mut self.resident;
         self.tombstones.retain(|id, seq| {
-            let in_use = |job: &Job| job.live_scheduled > 0 || job.resident_runs > 0;
+            let in_use =
+                |job: &Job| job.live_scheduled > 0 || job.resident_runs > 0 || job.changed > safe;
             let needed = *seq > safe || resident.get(id).is_some_and(in_use);
             if !needed {
                 resident.remove(id);
@@ -251,9 +262,15 @@ impl Engine {
             return;
         }
         let id = record.row.id;
-        let compiled = self.compile_stored(record.version, record.schedule.fired_through);
+        let compiled = match record.row.deleted {
+            true => Arc::new(Compiled::without_schedule(record.version)),
+            false => self.compile_stored(record.version, record.schedule.fired_through),
+        };
         let cursor = Some(record.schedule.fired_through);
         let edition = self.calendars.edition();
+        if record.row.deleted {
+            self.jobs.tombstones.insert(id, 0);
+        }
         self.jobs.insert(Job {
             live_scheduled: record.live_scheduled,
             last_unfired: record.last_unfired,
@@ -279,7 +296,7 @@ impl Engine {
         if self.jobs.old_versions.contains_key(&key) {
             return;
         }
-        let compiled = self.compile_stored(version, self.now.wall);
+        let compiled = Arc::new(Compiled::without_schedule(version));
         self.jobs.old_versions.insert(key, compiled);
     }
 
@@ -294,7 +311,8 @@ impl Engine {
         Compiled::new(version, &calendars).map_err(Refusal::Invalid)
     }
 
-    /// Compiles a definition as it is stored, with the calendars in force from `since` on.
+    /// Compiles a definition as it is stored, with the calendars in force from `since` on. A schedule that cannot be read
+    /// any more, because a time zone went away or a rule became stricter, fires no more until it is edited.
     pub(super) fn compile_stored(&mut self, version: JobVersion, since: WallMs) -> Arc<Compiled> {
         let namespace = version.spec.namespace.clone();
         let calendars = self.calendars.of(&namespace, since);
@@ -304,7 +322,7 @@ impl Engine {
                 "the stored definition of job `{name}` in namespace `{namespace}` is not valid any more: {fault}; apply it anew"
             );
             self.building.effects.push(Effect::Alarm { text });
-            Compiled::unreadable(version)
+            Compiled::without_schedule(version)
         });
         Arc::new(compiled)
     }

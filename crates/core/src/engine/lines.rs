@@ -224,6 +224,9 @@ impl Lines {
 
     /// The reads that short lines need; every batch up to `acknowledged` is visible to them.
     pub(super) fn short_lines(&mut self, acknowledged: u64) -> Vec<LoadKey> {
+        if self.length >= Limits::READY_TOTAL {
+            return Vec::new();
+        }
         let low = self.window / 4;
         let lines = &mut self.lines;
         let with_parked = self.with_parked.iter();
@@ -245,9 +248,9 @@ impl Lines {
     /// A scan brought rows up to `last`; `all` says there are no more. Returns the read that continues it.
     pub(super) fn scanned(&mut self, key: &str, last: Option<RunId>, all: bool) -> Option<LoadKey> {
         let ix = self.find(key)?;
-        let window = self.window;
+        let (window, full) = (self.window, self.length >= Limits::READY_TOTAL);
         let line = self.line_mut(ix);
-        if !all && line.length < window {
+        if !all && line.length < window && !full {
             return Some(LoadKey::Parked {
                 key: key.to_owned(),
                 after: last,

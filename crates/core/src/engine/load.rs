@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{Now, Run, RunId, RunState};
+use crate::model::{Now, Run, RunId, RunState, WallMs};
 
 use super::delays::minute_of_key;
 use super::lines::Waiting;
@@ -21,13 +21,14 @@ pub(super) struct Loads {
 }
 
 impl Loads {
-    fn request(&mut self, tag: u64, keys: Vec<LoadKey>) -> LoadRequest {
+    fn request(&mut self, tag: u64, keys: Vec<LoadKey>, now: WallMs) -> LoadRequest {
         self.next_id += 1;
         self.outstanding.insert(self.next_id, tag);
         LoadRequest {
             id: self.next_id,
             tag,
             keys,
+            now,
         }
     }
 
@@ -48,7 +49,8 @@ impl Loads {
 
 impl Engine {
     pub(super) fn need(&mut self, keys: Vec<LoadKey>, input: Input) -> Step {
-        let request = self.loads.request(self.acknowledged, keys);
+        let now = self.age_clock(self.now);
+        let request = self.loads.request(self.acknowledged, keys, now);
         Step::Need {
             request,
             input: Box::new(input),
@@ -56,7 +58,8 @@ impl Engine {
     }
 
     pub(super) fn want(&mut self, key: LoadKey) {
-        let request = self.loads.request(self.acknowledged, vec![key]);
+        let now = self.age_clock(self.now);
+        let request = self.loads.request(self.acknowledged, vec![key], now);
         self.loads.wanted.push(request);
     }
 
@@ -75,7 +78,12 @@ impl Engine {
 
     fn take_row(&mut self, now: Now, tag: u64, row: LoadedRow) {
         match row {
-            LoadedRow::JobNamed(_, Some(record)) | LoadedRow::Job(record) => self.adopt_job(record),
+            LoadedRow::JobNamed(_, Some(record)) => {
+                let id = record.row.id;
+                self.adopt_job(record);
+                self.keep_job(id);
+            }
+            LoadedRow::Job(record) => self.adopt_job(record),
             LoadedRow::JobNamed(name, None) => {
                 if self.jobs.named(&name).is_none() {
                     self.jobs.note_free(name);
@@ -103,7 +111,11 @@ impl Engine {
             return;
         }
         match run {
-            Some(run) if !run.state.is_terminal() => self.adopt_run(run, tag),
+            Some(mut run) if !run.state.is_terminal() => {
+                // It stays, however long its line is.
+                run.parked = None;
+                self.adopt_run(run, tag);
+            }
             finished_or_missing => {
                 self.looked_up.insert(id, finished_or_missing);
             }
@@ -124,9 +136,12 @@ impl Engine {
         let compiled = self.pinned(run.job, run.job_version);
         let line = self.line_of(&compiled);
         let (id, due, waiting) = (run.id, run.due, Waiting::of(&run));
+        let delayed = run.parked.as_deref().and_then(minute_of_key).is_some();
         self.hold_run(run, compiled);
         if due > self.now.wall {
             self.arm_run(id, due);
+        } else if delayed && self.lines.must_park(line) {
+            self.park_resident(id, line);
         } else {
             self.lines.push(line, waiting);
         }

@@ -192,7 +192,7 @@ impl Engine {
     ///
     /// Call it only when no commit is in flight. `None` when there is nothing to commit and nothing to tell.
     pub fn take_batch(&mut self, now: Now) -> Option<Batch> {
-        let now = self.believed(now);
+        let now = self.follow_clock(now);
         self.dispatch(now);
         let due = self.building.needs_commit() || self.idle_too_long(now);
         if !due && self.building.effects.is_empty() {

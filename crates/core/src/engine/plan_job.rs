@@ -58,7 +58,7 @@ impl Engine {
 
     /// Computes a job's next time anew. True when it changed.
     pub(super) fn replan_job(&mut self, id: JobId) -> bool {
-        let edition = self.calendars.edition();
+        let (edition, now) = (self.calendars.edition(), self.now.wall);
         let job = self.jobs.expect(id);
         let version = job.compiled.version.clone();
         let since = job.schedule.fired_through;
@@ -71,7 +71,9 @@ impl Engine {
         }
         let planned = job.planned();
         let nominal = planned.map(|(nominal, _)| nominal);
-        if nominal == job.schedule.next_nominal {
+        // Only a time that is pending may be put off; any other is due when the schedule says.
+        let stands = |(_, due): Planned| due <= now || Some(due) == job.schedule.next_due;
+        if nominal == job.schedule.next_nominal && planned.is_none_or(stands) {
             return false;
         }
         job.take_plan(planned);

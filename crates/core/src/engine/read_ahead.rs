@@ -3,7 +3,7 @@
 //! One cursor moves through the stored order (next_due, id). Every job up to it is resident, and stays so until it has
 //! fired and is due beyond what is covered; so what lies behind the cursor is never read again. It moves to the end of
 //! the window in pages. When more jobs are due within the window than memory should hold, it stops early and goes on as
-//! they fire.
+//! they fire and leave.
 
 use crate::model::{JobId, JobRecord, Now, WallMs};
 
@@ -47,7 +47,7 @@ impl ReadAhead {
 
 impl Engine {
     pub(super) fn read_ahead(&mut self, now: Now) {
-        self.read_minutes(now);
+        self.open_minutes(now);
         if self.ahead.target.is_some() {
             return;
         }
@@ -109,8 +109,9 @@ impl Engine {
 
     pub(super) fn read_ahead_due(&mut self, now: Now) {
         self.ahead.timed = false;
-        if self.due.len() > self.options.read_ahead_jobs {
-            self.read_ahead_at(now, now.wall);
+        let most = self.options.read_ahead_jobs;
+        if self.due.len() > most || self.jobs.len() >= 2 * most && self.ahead.horizon > now.wall {
+            self.read_ahead_at(now, self.ahead.horizon);
         } else {
             self.read_ahead(now);
         }

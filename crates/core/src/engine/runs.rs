@@ -9,7 +9,7 @@ use crate::model::{
 };
 
 use super::jobs::{Compiled, Job};
-use super::lines::Waiting;
+use super::lines::{LineIx, Waiting};
 use super::marks::Marks;
 use super::{AttemptRef, Effect, Engine};
 
@@ -183,6 +183,20 @@ impl Engine {
     pub(super) fn hold_run(&mut self, run: Run, compiled: Arc<Compiled>) {
         self.jobs.expect_mut(run.job).resident_runs += 1;
         self.runs.insert(Resident { run, compiled });
+    }
+
+    /// Parks a resident run that is ready: its line is longer than memory should hold.
+    pub(super) fn park_resident(&mut self, id: RunId, line: LineIx) {
+        let seq = self.building_seq();
+        let Some(Resident { mut run, compiled }) = self.runs.resident.remove(&id) else {
+            panic!("{id} is parked but is not resident");
+        };
+        run.parked = Some(compiled.park_key.to_string());
+        self.lines.parked(line, seq);
+        self.jobs.expect_mut(run.job).resident_runs -= 1;
+        self.mark_job(run.job);
+        self.consider(run.job);
+        self.building.run_put_back(run);
     }
 
     /// What the end of a run means for its job.

@@ -19,6 +19,8 @@ pub(super) struct Sweeps {
     rows: BTreeMap<SweepCause, SweepRow>,
     /// The one whose page is being read or waited for.
     running: Option<SweepCause>,
+    /// It began anew while a page of it was being read.
+    begun_anew: bool,
 }
 
 impl Sweeps {
@@ -44,6 +46,7 @@ impl Engine {
             started: now.wall,
             finished: None,
         };
+        self.sweeps.begun_anew |= self.sweeps.running.as_ref() == Some(&cause);
         self.sweeps.rows.insert(cause.clone(), row);
         self.building.sweep(cause);
         self.next_page(now);
@@ -65,6 +68,7 @@ impl Engine {
         let Some(cause) = self.sweeps.running.clone() else {
             return;
         };
+        self.sweeps.begun_anew = false;
         let after = self.sweeps.row(&cause).and_then(|row| row.after);
         self.want(LoadKey::Swept { cause, after });
     }
@@ -77,10 +81,11 @@ impl Engine {
             let id = record.row.id;
             self.adopt_job(record);
             changed += u64::from(self.replan_job(id));
-            self.idle_at_once(id);
         }
         self.sweeps.running = None;
-        if let Some(row) = self.sweeps.rows.get_mut(cause) {
+        if !std::mem::take(&mut self.sweeps.begun_anew)
+            && let Some(row) = self.sweeps.rows.get_mut(cause)
+        {
             row.looked += looked;
             row.changed += changed;
             row.after = last.or(row.after);

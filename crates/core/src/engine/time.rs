@@ -52,13 +52,17 @@ pub(super) struct Starting {
     unwritten: VecDeque<(MonoMs, AttemptRef)>,
     /// Timers that came due and wait for room in the batch.
     backlog: VecDeque<Timer>,
+    /// Attempts whose worker is gone and whose runs wait for room in the batch.
+    pub(super) losing: VecDeque<AttemptRef>,
     last_commit: MonoMs,
 }
 
 impl Engine {
     /// When the next tick is worth while; at once when timers wait for room in a batch.
     pub fn next_wakeup(&self, now: Now) -> Option<MonoMs> {
-        if !self.starting.backlog.is_empty() || self.due.len() > 0 {
+        let waiting = !self.starting.backlog.is_empty() || !self.starting.losing.is_empty();
+        let due = self.due.len() > 0 && !self.building.is_nearly_full();
+        if waiting || due {
             return Some(now.mono);
         }
         let wheel = self.wheel.next_at().map(MonoMs);
@@ -91,7 +95,7 @@ impl Engine {
                 Timer::Evict => self.evict_jobs(now),
                 Timer::Sweep => self.read_page(),
                 Timer::RunDue(run) => self.run_due(now, run),
-                Timer::Minutes => self.read_minutes(now),
+                Timer::Minutes => self.read_minutes_timed(),
             }
         }
         while !self.building.is_nearly_full()
@@ -99,6 +103,7 @@ impl Engine {
         {
             self.job_due(now, job);
         }
+        self.lose_some(now);
         self.write_starts(now);
     }
 

@@ -7,6 +7,9 @@ use super::civil::{DAY_S, split};
 use super::filter::Filter;
 use super::zone::{FIRST_SECOND, LAST_SECOND, Zone};
 
+/// More days than clocks ever go back, so that a day which is over may return.
+const BACK_DAYS: i32 = 2;
+
 #[derive(Debug, Clone)]
 pub(super) struct Interval {
     period: u64,
@@ -39,17 +42,17 @@ impl Interval {
                 .next_beat(from)
                 .filter(|at| *at <= LAST_SECOND * 1000)?;
             let day = self.day(at);
-            if day.number > last {
+            if day.number > last.saturating_add(BACK_DAYS) {
                 return None;
             }
             if filter.counts(day.number) {
                 return Some(at);
             }
-            // A later segment may show an earlier day again, so the search never leaps over one's start.
+            // A later segment may show an earlier day again: the search leaps over no start of one.
             from = match filter.next_counting(day.number + 1, last) {
                 Some(number) => day.start_of(number).min(day.segment_end),
                 None => {
-                    last = day.number;
+                    last = last.min(day.number);
                     day.segment_end
                 }
             };
@@ -66,7 +69,7 @@ impl Interval {
                 .prev_beat(from)
                 .filter(|at| *at >= FIRST_SECOND * 1000)?;
             let day = self.day(at);
-            if day.number < first {
+            if day.number < first.saturating_sub(BACK_DAYS) {
                 return None;
             }
             if filter.counts(day.number) {
@@ -75,7 +78,7 @@ impl Interval {
             from = match filter.prev_counting(day.number - 1, first) {
                 Some(number) => day.start_of(number + 1).max(day.segment_start) - 1,
                 None => {
-                    first = day.number;
+                    first = first.max(day.number);
                     day.segment_start.checked_sub(1)?
                 }
             };

@@ -49,6 +49,7 @@ pub(super) fn take_and_read(
         calendars: reader.calendars()?,
         sweeps: reader.sweeps()?,
         new_time_zones: new_time_zones(reader)?,
+        believed_offset: None,
     })
 }
 

@@ -63,6 +63,8 @@ pub(super) struct Surroundings<'a> {
     pub(super) stops: &'a mut mpsc::Receiver<Stop>,
     pub(super) performer: &'a mut Performer,
     pub(super) health: &'a watch::Sender<Health>,
+    /// Left for the life after this one.
+    pub(super) believed_offset: &'a mut Option<i64>,
 }
 
 pub(super) struct Life<'a> {
@@ -116,7 +118,7 @@ impl<'a> Life<'a> {
                         return self.end(end);
                     }
                 }
-                Some((loaded, waiting)) = self.loaded.recv() => {
+                Some((loaded, waiting)) = self.loaded.recv(), if room => {
                     if let Err(end) = self.take_loaded(loaded, waiting) {
                         return self.end(end);
                     }
@@ -287,9 +289,8 @@ impl<'a> Life<'a> {
     fn start_load(&self, request: LoadRequest, waiting: Option<Box<Input>>) {
         let reader = Arc::clone(self.around.reader);
         let answers = self.loads.clone();
-        let now = self.around.clock.now().wall;
         tokio::task::spawn_blocking(move || {
-            let _ = answers.send((load(reader.as_ref(), &request, now), waiting));
+            let _ = answers.send((load(reader.as_ref(), &request), waiting));
         });
     }
 
@@ -320,6 +321,7 @@ impl<'a> Life<'a> {
     }
 
     fn end(mut self, why: Unavailable) -> End {
+        *self.around.believed_offset = Some(self.engine.believed_offset());
         // Before anyone is answered, so that nobody who comes back finds it well.
         self.around
             .health

@@ -7,10 +7,10 @@ use drumtower_store::{Error, Read};
 use super::boot::jobs_of;
 
 /// Reads everything a request asks for.
-pub(super) fn load(reader: &dyn Read, request: &LoadRequest, now: WallMs) -> Result<Loaded, Error> {
+pub(super) fn load(reader: &dyn Read, request: &LoadRequest) -> Result<Loaded, Error> {
     let mut rows = Vec::with_capacity(request.keys.len());
     for key in &request.keys {
-        load_key(reader, key, now, &mut rows)?;
+        load_key(reader, key, request.now, &mut rows)?;
     }
     Ok(Loaded {
         id: request.id,

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use drumtower_core::engine::{self, Engine};
+use drumtower_core::engine::{self, Boot, Engine};
 use drumtower_store::{Read, Store};
 use tokio::sync::{mpsc, watch};
 
@@ -68,6 +68,7 @@ pub fn start(
         stops,
         performer,
         health,
+        believed_offset: None,
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -88,6 +89,8 @@ struct Driver {
     stops: mpsc::Receiver<Stop>,
     performer: Performer,
     health: watch::Sender<Health>,
+    /// What the last life believed of the wall clock: a step that it held back is not believed for its end.
+    believed_offset: Option<i64>,
 }
 
 impl Driver {
@@ -125,7 +128,10 @@ impl Driver {
 
     async fn live(&mut self) -> End {
         let boot = match self.writer.boot().await {
-            Ok(boot) => boot,
+            Ok(boot) => Boot {
+                believed_offset: self.believed_offset,
+                ..boot
+            },
             Err(error) => return End::Reset(Unavailable::NotReady(error.to_string())),
         };
         let (options, now) = (self.options.engine.clone(), self.clock.now());
@@ -142,6 +148,7 @@ impl Driver {
             stops: &mut self.stops,
             performer: &mut self.performer,
             health: &self.health,
+            believed_offset: &mut self.believed_offset,
         };
         Life::new(around, engine).run().await
     }

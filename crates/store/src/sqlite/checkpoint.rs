@@ -35,7 +35,7 @@ impl Moved {
 
     /// Whether no reader kept it from moving all that was in the log by then.
     pub fn is_whole(self) -> bool {
-        self.logged == self.moved
+        self.logged >= 0 && self.logged == self.moved
     }
 }
 
@@ -60,6 +60,12 @@ pub struct Background {
     thread: Option<JoinHandle<Result<Moved, Error>>>,
 }
 
+pub enum Ended {
+    NotStarted,
+    Moved(Moved),
+    Failed,
+}
+
 impl Background {
     /// False when no thread can be had.
     pub fn start(&mut self, path: &Path, sync: Sync) -> bool {
@@ -78,8 +84,12 @@ impl Background {
     }
 
     /// Waits for the end of the one that was started, if any, and says how far it came.
-    pub fn end(&mut self) -> Option<Moved> {
-        self.thread.take()?.join().ok()?.ok()
+    pub fn end(&mut self) -> Ended {
+        match self.thread.take().map(JoinHandle::join) {
+            None => Ended::NotStarted,
+            Some(Ok(Ok(moved))) => Ended::Moved(moved),
+            Some(_) => Ended::Failed,
+        }
     }
 }
 

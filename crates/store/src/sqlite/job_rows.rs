@@ -104,16 +104,23 @@ pub fn due(
         Some((at, id)) => (at.0, i64::try_from(id.0).unwrap_or(i64::MAX)),
         None => (i64::MIN, -1),
     };
-    let mut select = conn.prepare_cached(
+    // Two searches, so that a page among many jobs due at one instant does not pass over those before it.
+    let mut same = conn.prepare_cached(
         "SELECT job FROM schedule INDEXED BY schedule_by_due
-         WHERE next_due IS NOT NULL AND next_due >= ?2 AND next_due < ?1 AND (next_due > ?2 OR job > ?3)
-         ORDER BY next_due, job LIMIT ?4",
+         WHERE next_due = ?1 AND next_due < ?2 AND job > ?3 ORDER BY job LIMIT ?4",
     )?;
-    let ids = select.query_map(params![before.0, at, id, limit], |row| row.get::<_, i64>(0))?;
-    let mut places: Vec<(i64, usize)> = Vec::new();
-    for (place, id) in ids.enumerate() {
-        places.push((id?, place));
+    let mut later = conn.prepare_cached(
+        "SELECT job FROM schedule INDEXED BY schedule_by_due
+         WHERE next_due > ?1 AND next_due < ?2 ORDER BY next_due, job LIMIT ?3",
+    )?;
+    let mut ids: Vec<i64> = same
+        .query_map(params![at, before.0, id, limit], |row| row.get(0))?
+        .collect::<Result<_, _>>()?;
+    let rest = limit - i64::try_from(ids.len()).unwrap_or(limit);
+    for id in later.query_map(params![at, before.0, rest], |row| row.get(0))? {
+        ids.push(id?);
     }
+    let mut places: Vec<(i64, usize)> = ids.into_iter().zip(0..).collect();
     places.sort_unstable();
     let sql = concat!(
         columns!(),

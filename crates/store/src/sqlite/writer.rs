@@ -13,7 +13,7 @@ use drumtower_core::model::{Actor, SessionId, SessionRow, WallMs};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::checkpoint::{self, Background};
+use super::checkpoint::{self, Background, Ended};
 use super::derived::Derived;
 use super::lock::DirectoryLock;
 use super::{Options, apply, failure, migrate, prune};
@@ -178,11 +178,12 @@ impl Writer {
             return;
         }
         let due = match self.background.end() {
-            Some(moved) if outrun || moved.is_close(pages) => return self.move_the_rest(pages),
-            Some(moved) if moved.is_whole() => true,
-            // A reader is in the way.
-            Some(_) => return self.try_later(pages),
-            None => pages >= self.checkpoint_at,
+            Ended::Moved(moved) if moved.is_close(pages) => return self.move_the_rest(pages),
+            Ended::Moved(_) | Ended::Failed if outrun => return self.move_the_rest(pages),
+            Ended::Moved(moved) if moved.is_whole() => true,
+            // A reader is in the way, or the disk.
+            Ended::Moved(_) | Ended::Failed => return self.try_later(pages),
+            Ended::NotStarted => pages >= self.checkpoint_at,
         };
         if pages < self.options.checkpoint_pages {
             self.checkpoint_at = self.options.checkpoint_pages;

@@ -14,7 +14,7 @@ impl Engine {
         condition: Condition,
     ) -> Answer {
         let id = self.find_job(job, condition)?;
-        self.fire_job(now, id);
+        self.fire_all(now, id);
         let seq = self.building_seq();
         let job = self.jobs.expect_mut(id);
         job.row.deleted = true;

@@ -137,6 +137,7 @@ impl Engine {
 
     /// Notes an edit of a job's row by `actor`.
     fn touch_job(&mut self, now: Now, actor: &Actor, id: JobId) {
+        self.keep_job(id);
         let row = &mut self.jobs.expect_mut(id).row;
         row.revision += 1;
         row.updated = now.wall;

@@ -15,7 +15,7 @@ impl Engine {
     ) -> Answer {
         let id = self.find_job(job, condition)?;
         if self.jobs.expect(id).row.paused.is_none() {
-            self.fire_job(now, id);
+            self.fire_all(now, id);
             let job = self.jobs.expect_mut(id);
             job.row.paused = Some(Pause {
                 at: now.wall,

@@ -97,7 +97,12 @@ fn check_key(trigger: &Trigger, key: &str) -> Result<(IdempotencyHash, Idempoten
     let params = trigger.params.as_ref().map_or("", |params| params.as_str());
     let fingerprint = match trigger.when {
         None => IdempotencyHash::fingerprint(&["trigger", params]),
-        Some(when) => IdempotencyHash::fingerprint(&["trigger", params, &format!("{when:?}")]),
+        Some(When::At(at)) => {
+            IdempotencyHash::fingerprint(&["trigger", params, "at", &at.0.to_string()])
+        }
+        Some(When::After(ms)) => {
+            IdempotencyHash::fingerprint(&["trigger", params, "after", &ms.to_string()])
+        }
     };
     Ok((hash, fingerprint))
 }

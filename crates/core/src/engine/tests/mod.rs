@@ -5,6 +5,7 @@ mod clock;
 mod decisions;
 mod delays;
 mod fires;
+mod hazards;
 mod leases;
 mod memory;
 mod misfires;

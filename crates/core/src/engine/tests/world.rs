@@ -100,6 +100,7 @@ impl World {
             calendars: tables.calendars.values().cloned().collect(),
             sweeps: tables.sweeps.values().cloned().collect(),
             new_time_zones: None,
+            believed_offset: None,
         };
         Engine::boot(options, now, boot)
     }
@@ -150,6 +151,10 @@ impl World {
         }
         for _ in 0..self.under_way.len() {
             match self.under_way.pop_front() {
+                // As the driver does.
+                Some((0, loaded)) if self.engine.is_full() => {
+                    self.under_way.push_back((0, loaded));
+                }
                 Some((0, loaded)) => {
                     done = true;
                     self.step(Input::Loaded(loaded));

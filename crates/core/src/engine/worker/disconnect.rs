@@ -38,12 +38,21 @@ impl Engine {
                 again: true,
             });
         }
-        for (run, held) in worker.attempts {
-            let attempt = AttemptRef {
-                run,
-                attempt: held.attempt,
-                fence: held.fence,
-            };
+        let attempts = worker.attempts.into_iter();
+        let lost = attempts.map(|(run, held)| AttemptRef {
+            run,
+            attempt: held.attempt,
+            fence: held.fence,
+        });
+        self.starting.losing.extend(lost);
+        self.lose_some(now);
+    }
+
+    /// Concludes what became of attempts whose worker is gone, as many as a batch has room for.
+    pub(in super::super) fn lose_some(&mut self, now: Now) {
+        while !self.is_full()
+            && let Some(attempt) = self.starting.losing.pop_front()
+        {
             self.lose_attempt(now, attempt, "its worker did not renew the lease");
         }
     }

@@ -216,6 +216,38 @@ fn an_interval_asks_for_the_local_date() {
 }
 
 #[test]
+fn a_day_that_returns_counts_again() {
+    // At 00:01 on the 7th, clocks of St John's went back to 23:01 on the 6th.
+    let entry = ScheduleEntry {
+        timezone: Some("America/St_Johns".to_owned()),
+        ..every_entry("20m", None)
+    };
+    let days = vec![(0, calendar(&[], &["2010-11-06"], &[]))];
+    let known = Known(BTreeMap::from([("days", days)]));
+    let sixth = compiled(entry, &only("days", Roll::None), &known).unwrap();
+    let last = [
+        "2010-11-07T02:20:00Z",
+        "2010-11-07T02:40:00Z",
+        "2010-11-07T03:00:00Z",
+        "2010-11-07T03:20:00Z",
+    ];
+    assert_eq!(
+        times(&sixth, "2010-11-07T02:00:00Z", "2011-01-01T00:00:00Z"),
+        last
+    );
+    assert_eq!(sixth.count_between(0, i64::MAX, 1000), 75);
+    let days = vec![(0, calendar(&[], &["2010-11-07"], &[]))];
+    let known = Known(BTreeMap::from([("days", days)]));
+    let entry = ScheduleEntry {
+        timezone: Some("America/St_Johns".to_owned()),
+        ..every_entry("30s", None)
+    };
+    let seventh = compiled(entry, &only("days", Roll::None), &known).unwrap();
+    let before = seventh.prev_at_or_before(ms("2010-11-07T03:15:00Z"));
+    assert_eq!(before.map(utc).unwrap(), "2010-11-07T02:30:30Z");
+}
+
+#[test]
 fn a_time_rolls_to_a_day_that_counts() {
     // The 1st of a month: Sunday the 1st of February and March, the holiday week of October, Sunday the 1st of November.
     let rolled = |roll| {
