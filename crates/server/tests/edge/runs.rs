@@ -239,3 +239,36 @@ async fn a_wait_ends_with_the_server() {
     assert!(worker.closed().await.again, "workers dial again");
     assert_eq!(following.recv().await, None);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_for_later_waits_until_it_is_due() {
+    let server = Server::start().await;
+    let admin = server.admin();
+    put_exec(&admin, "x").await;
+    let mut worker = Worker::join(&server.url, &server.local, hello("w1")).await;
+    let runs = "/api/v1/namespaces/default/jobs/x/runs";
+    let far = admin.post(runs, &json!({"delay": "1h"})).await.expect(201);
+    let path = format!("/api/v1/runs/{}", far["id"].as_str().unwrap());
+    let shown = admin.get(&path).await.expect(200);
+    let moment = |value: &Value| -> jiff::Timestamp { value.as_str().unwrap().parse().unwrap() };
+    let ahead = moment(&shown["due"]).as_millisecond() - moment(&shown["created"]).as_millisecond();
+    assert_eq!((&shown["state"], ahead), (&json!("PENDING"), 3_600_000));
+    let batch = json!({"runs": [{"job": "x", "delay": "200ms"}]});
+    let made = admin.post("/api/v1/runs:batch", &batch).await.expect(200);
+    let near = worker.assignment().await;
+    assert_eq!(json!(near.idempotency_key), made["runs"][0]["id"]);
+    let cancelled = admin
+        .post(&format!("{path}/cancel"), &json!({}))
+        .await
+        .expect(200);
+    assert_eq!(cancelled["state"], "CANCELLED");
+    for (body, field) in [
+        (json!({"delay": "soon"}), "delay"),
+        (json!({"delay": "999999d"}), "delay"),
+        (json!({"at": "2026-13-01T00:00:00Z"}), "at"),
+        (json!({"at": "2030-01-01T00:00:00Z", "delay": "1s"}), "at"),
+    ] {
+        let problem = admin.post(runs, &body).await.expect(422);
+        assert_eq!(problem["field"], field, "{problem}");
+    }
+}
