@@ -12,6 +12,8 @@ pub struct Options {
     pub clock_bound_ms: i64,
     /// How far a server's wall clock was set forward or back while it ran.
     pub clock_step_ms: i64,
+    /// How far a server's wall clock was set back between two things that it wrote down of one run.
+    pub clock_back_ms: i64,
     /// The lease that workers hold, for how long an attempt may outlive its timeout.
     pub lease_ms: i64,
     pub journaled: Journaled,
@@ -39,6 +41,7 @@ impl Default for Options {
             grace_ms: 60_000,
             clock_bound_ms: 0,
             clock_step_ms: 0,
+            clock_back_ms: 0,
             lease_ms: 15_000,
             journaled: Journaled::Seen,
             settled: false,

@@ -111,6 +111,8 @@ impl Subject<'_> {
                 });
             }
         }
+        // Both are the server's word.
+        let bound = bound.saturating_add(self.options.clock_back_ms);
         for pair in self.run.attempts.windows(2) {
             let ended = pair[0].end.as_ref().map(|end| end.at);
             if ended.is_none_or(|ended| ended > pair[1].assigned.plus(bound)) {

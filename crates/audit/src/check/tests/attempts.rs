@@ -131,6 +131,11 @@ fn attempts_that_overlap_are_double() {
         second_attempt(world);
         world.runs[0].attempts[1].assigned = step(1).plus(1);
     });
+    breaks(&[], |world| {
+        second_attempt(world);
+        world.runs[0].attempts[1].assigned = step(1).plus(1);
+        world.options.clock_back_ms = 1;
+    });
     breaks(&["V5"], |world| {
         second_attempt(world);
         world.runs[0].attempts[0].end = None;
