@@ -28,10 +28,6 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use drumtower_worker::supervisor;
 
-/// Rows are made on the engine's thread and freed on the writer's, which is what the system's allocator is slowest at.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 /// A distributed job scheduler
 ///
 /// Start with everything in one process and a few jobs to look at:

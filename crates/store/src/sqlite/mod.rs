@@ -11,7 +11,6 @@
 mod apply;
 mod buckets;
 mod calendar_rows;
-mod checkpoint;
 mod chunk;
 mod codec;
 mod derived;
@@ -56,15 +55,6 @@ pub enum Sync {
     Normal,
 }
 
-impl Sync {
-    fn pragma(self) -> &'static str {
-        match self {
-            Self::Full => "FULL",
-            Self::Normal => "NORMAL",
-        }
-    }
-}
-
 /// Choices that hold while the store is open, except where a field says otherwise.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -75,7 +65,7 @@ pub struct Options {
     pub rollup_rows: u64,
     /// How many blobs of each kind, and how many roll-ups, a commit writes at least while some wait.
     pub blobs_a_commit: usize,
-    /// How large the write-ahead log may grow before it is moved into the main file beside the commits.
+    /// How large the write-ahead log may grow before a commit is followed by a checkpoint.
     pub checkpoint_pages: u32,
     /// The time-zone data that schedules are computed with. Written when the store is made.
     pub tz_version: String,

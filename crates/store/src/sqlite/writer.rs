@@ -13,17 +13,10 @@ use drumtower_core::model::{Actor, SessionId, SessionRow, WallMs};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::checkpoint::{self, Background, Ended};
 use super::derived::Derived;
 use super::lock::DirectoryLock;
-use super::{Options, apply, failure, migrate, prune};
+use super::{Options, Sync, apply, failure, migrate, prune};
 use crate::{Commit, Error, Store, check, failpoint};
-
-/// The page cache. The whole of a million schedule rows would fit into twice as much, and be no faster by more than a tenth.
-const CACHE_KIB: i64 = 32_768;
-
-/// How many times longer than the length at which it is moved the log may get before commits wait.
-const LONGEST_LOG: u32 = 8;
 
 pub struct Writer {
     conn: Connection,
@@ -34,7 +27,6 @@ pub struct Writer {
     log_pages: Arc<AtomicU32>,
     /// The size of the log at which the next checkpoint is tried.
     checkpoint_at: u32,
-    background: Background,
     /// COMMIT failed without saying what it did.
     in_doubt: bool,
     _lock: DirectoryLock,
@@ -65,11 +57,18 @@ pub fn connect(path: &Path, options: &Options) -> Result<Connection, Error> {
             path.display()
         )));
     }
-    conn.pragma_update(None, "synchronous", options.sync.pragma())?;
+    conn.pragma_update(
+        None,
+        "synchronous",
+        match options.sync {
+            Sync::Full => "FULL",
+            Sync::Normal => "NORMAL",
+        },
+    )?;
     // Otherwise the planner looks at the value bound to a LIMIT and parses the statement anew for every other value.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     conn.pragma_update(None, "foreign_keys", false)?;
-    conn.pragma_update(None, "cache_size", -CACHE_KIB)?;
+    conn.pragma_update(None, "cache_size", -65_536)?;
     conn.pragma_update(None, "temp_store", "MEMORY")?;
     Ok(conn)
 }
@@ -100,7 +99,6 @@ impl Writer {
             derived,
             log_pages,
             checkpoint_at,
-            background: Background::default(),
             in_doubt: false,
             _lock: lock,
         })
@@ -168,43 +166,55 @@ impl Writer {
         Ok(Commit::Done)
     }
 
-    /// Sees to it that the log is moved into the main file once it is long: beside the commits, and the rest between two
-    /// of them. A reader may keep it from getting to the end; then it is tried again when the log has grown by a quarter.
+    /// Moves the log into the main file once it is long. A reader may keep it from getting to the end; then it is tried
+    /// again when the log has grown by a quarter.
     fn checkpoint_if_due(&mut self) {
         let pages = self.log_pages.load(Ordering::Relaxed);
-        // Commits that outrun the disk wait for it, or the log would grow without end.
-        let outrun = pages >= self.options.checkpoint_pages.saturating_mul(LONGEST_LOG);
-        if self.background.is_running() && !outrun {
+        if pages < self.checkpoint_at {
+            if pages < self.options.checkpoint_pages {
+                self.checkpoint_at = self.options.checkpoint_pages;
+            }
             return;
         }
-        let due = match self.background.end() {
-            Ended::Moved(moved) if moved.is_close(pages) => return self.move_the_rest(pages),
-            Ended::Moved(_) | Ended::Failed if outrun => return self.move_the_rest(pages),
-            Ended::Moved(moved) if moved.is_whole() => true,
-            // A reader is in the way, or the disk.
-            Ended::Moved(_) | Ended::Failed => return self.try_later(pages),
-            Ended::NotStarted => pages >= self.checkpoint_at,
-        };
-        if pages < self.options.checkpoint_pages {
-            self.checkpoint_at = self.options.checkpoint_pages;
-        } else if due && !self.background.start(&self.path, self.options.sync) {
-            self.move_the_rest(pages);
-        }
-    }
-
-    fn move_the_rest(&mut self, pages: u32) {
-        let moved = checkpoint::run(&self.conn, &self.path);
-        if matches!(moved, Ok(moved) if moved.is_whole()) {
-            self.checkpoint_at = self.options.checkpoint_pages;
-            self.log_pages.store(0, Ordering::Relaxed);
+        #[cfg(feature = "failpoints")]
+        die_within_checkpoint(&self.path);
+        let checkpoint = self
+            .conn
+            .query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| {
+                Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(2)?))
+            });
+        let whole = matches!(checkpoint, Ok((logged, moved)) if logged == moved);
+        // A checkpoint that fails loses nothing: the log stays, and grows until one succeeds.
+        self.checkpoint_at = if whole {
+            self.options.checkpoint_pages
         } else {
-            self.try_later(pages);
+            pages.saturating_add(self.options.checkpoint_pages / 4)
+        };
+        if whole {
+            self.log_pages.store(0, Ordering::Relaxed);
         }
     }
+}
 
-    fn try_later(&mut self, pages: u32) {
-        self.checkpoint_at = pages.saturating_add(self.options.checkpoint_pages / 4);
+/// Dies as soon as the checkpoint has begun to write the main file.
+#[cfg(feature = "failpoints")]
+fn die_within_checkpoint(path: &Path) {
+    if !failpoint::due("in_checkpoint") {
+        return;
     }
+    let path = path.to_owned();
+    let written = move || {
+        std::fs::metadata(&path)
+            .and_then(|file| file.modified())
+            .ok()
+    };
+    let before = written();
+    std::thread::spawn(move || {
+        while written() == before {
+            std::hint::spin_loop();
+        }
+        failpoint::kill();
+    });
 }
 
 impl Store for Writer {
@@ -256,7 +266,6 @@ impl Store for Writer {
 
     fn close(&mut self) -> Result<(), Error> {
         self.roll_back();
-        self.background.end();
         self.conn
             .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
         Ok(())
