@@ -164,3 +164,29 @@ fn a_clock_that_runs_ahead_makes_nothing_old_enough_to_delete() {
     let prune = batch.changes.expect("rows").prune.expect("a step");
     assert_eq!(prune.now, WallMs(START + 5_000));
 }
+
+#[test]
+fn a_held_step_stays_held_when_the_loop_is_reset() {
+    let mut world = World::new();
+    world.put(every("a", "1s", "allow"));
+    world.tick_through(2_500, 100);
+    world.step_clock(DAY);
+    world.tick_through(1_000, 100);
+    world.reset();
+    world.tick_through(5_000, 100);
+    assert_eq!(latest_due(&world), WallMs(START + 8_000));
+}
+
+#[test]
+fn a_step_makes_no_key_old() {
+    let mut world = World::new();
+    world.put(noop("a"));
+    let first = world.trigger("a", None, Some("k")).expect("made");
+    world.step_clock(2 * DAY);
+    // Held back at first, then believed; in between the engine has forgotten the key and asks the store.
+    for _ in 0..3 {
+        world.tick_through(40_000, 1_000);
+        let again = world.trigger("a", None, Some("k")).expect("made");
+        assert_eq!((again.run, again.repeated), (first.run, true));
+    }
+}

@@ -287,7 +287,7 @@ fn a_stored_definition_that_is_not_valid_any_more_stops_only_itself() {
     world.put(every("b", "1s", "allow"));
     let version = world.tables.versions.get_mut(&(job, 1)).expect("kept");
     version.spec.schedule[0].every = Some("never".into());
-    world.engine = World::boot(&world.tables, world.now, Options::default());
+    world.engine = World::boot(&world.tables, world.now, Options::default(), None);
     let effects = world.tick_through(2_000, 100);
     assert!(
         effects

@@ -159,7 +159,11 @@ impl Tables {
                     ));
                 }
                 LoadKey::Idempotency(hash) => {
-                    rows.push(LoadedRow::Idempotency(hash, self.keys.get(&hash).cloned()))
+                    let young = |entry: &&IdempotencyEntry| {
+                        request.now.since(entry.created) < IdempotencyEntry::KEPT_MS
+                    };
+                    let entry = self.keys.get(&hash).filter(young).cloned();
+                    rows.push(LoadedRow::Idempotency(hash, entry))
                 }
                 LoadKey::Due { before, after } => {
                     let mut due: Vec<_> = self

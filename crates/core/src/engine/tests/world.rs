@@ -39,7 +39,7 @@ impl World {
             mono: MonoMs(1_000_000),
         };
         let tables = Tables::default();
-        let engine = Self::boot(&tables, now, options.clone());
+        let engine = Self::boot(&tables, now, options.clone(), None);
         let mut world = Self {
             engine,
             tables,
@@ -54,7 +54,12 @@ impl World {
         world
     }
 
-    pub(super) fn boot(tables: &Tables, now: Now, options: Options) -> Engine {
+    pub(super) fn boot(
+        tables: &Tables,
+        now: Now,
+        options: Options,
+        believed_offset: Option<i64>,
+    ) -> Engine {
         let segments = (0..SegmentId::COUNT).map(|id| {
             let fresh = SegmentRow {
                 id: SegmentId(id),
@@ -100,14 +105,27 @@ impl World {
             calendars: tables.calendars.values().cloned().collect(),
             sweeps: tables.sweeps.values().cloned().collect(),
             new_time_zones: None,
-            believed_offset: None,
+            believed_offset,
         };
         Engine::boot(options, now, boot)
     }
 
     /// The server dies and another engine boots from what was committed.
     pub(super) fn restart(&mut self) {
-        self.engine = Self::boot(&self.tables, self.now, self.options.clone());
+        self.engine = Self::boot(&self.tables, self.now, self.options.clone(), None);
+        self.under_way.clear();
+        self.commit();
+    }
+
+    /// The loop is reset: another engine goes on in the same process.
+    pub(super) fn reset(&mut self) {
+        let believed_offset = Some(self.engine.believed_offset());
+        self.engine = Self::boot(
+            &self.tables,
+            self.now,
+            self.options.clone(),
+            believed_offset,
+        );
         self.under_way.clear();
         self.commit();
     }
