@@ -10,7 +10,6 @@ mod source;
 use std::fmt;
 
 use drumtower_core::model::{CalendarSpec, JobSpec, SpecError};
-use drumtower_core::schedule::DateSet;
 use serde::Deserialize;
 use serde_saphyr::Error;
 
@@ -154,7 +153,7 @@ fn read<'a, T: serde::de::DeserializeOwned + 'a>(
 fn check(source: &Source, spec: Spec, places: Option<&Places>) -> Result<Spec, Fault> {
     let checked: Result<(), SpecError> = match &spec {
         Spec::Job(spec) => spec.check(),
-        Spec::Calendar(spec) => DateSet::compile(spec).map(|_| ()),
+        Spec::Calendar(spec) => spec.days().map(|_| ()),
     };
     let Err(error) = checked else {
         return Ok(spec);

@@ -7,7 +7,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Actor, CalendarName, JobId, NamespaceName, WallMs};
+use crate::schedule::DateSet;
+
+use super::job::check_description;
+use super::{Actor, CalendarName, JobId, NamespaceName, SpecError, WallMs};
 
 /// A calendar as written in a manifest: a set of days.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -36,6 +39,14 @@ pub struct CalendarSpec {
     /// Days that `weekly` would include and that are not in the calendar, written likewise.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub exclude: Vec<String>,
+}
+
+impl CalendarSpec {
+    /// Checks everything that types alone do not, and reads the days. The first fault is reported.
+    pub fn days(&self) -> Result<DateSet, SpecError> {
+        check_description(&self.description)?;
+        DateSet::compile(self)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

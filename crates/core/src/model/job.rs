@@ -237,15 +237,7 @@ impl JobSpec {
     /// Checks everything that types alone do not. The first fault is reported.
     pub fn check(&self) -> Result<(), SpecError> {
         self.check_labels()?;
-        if self.description.chars().count() > Limits::DESCRIPTION_CHARS {
-            return Err(SpecError::new(
-                "description",
-                format!(
-                    "may have {} characters: shorten it",
-                    Limits::DESCRIPTION_CHARS
-                ),
-            ));
-        }
+        check_description(&self.description)?;
         self.check_task()?;
         if self.weight == 0 || self.weight > Limits::WEIGHT {
             return Err(SpecError::new(
@@ -396,6 +388,20 @@ impl JobSpec {
             }
         }
     }
+}
+
+/// The bound on what people write about a job or a calendar.
+pub(super) fn check_description(description: &str) -> Result<(), SpecError> {
+    if description.chars().count() > Limits::DESCRIPTION_CHARS {
+        return Err(SpecError::new(
+            "description",
+            format!(
+                "may have {} characters: shorten it",
+                Limits::DESCRIPTION_CHARS
+            ),
+        ));
+    }
+    Ok(())
 }
 
 /// The bound on parameters, wherever they come from.

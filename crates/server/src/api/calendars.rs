@@ -12,7 +12,6 @@ use drumtower_core::model::{
     CalendarName, CalendarRef, CalendarSpec, CalendarVersion, Limits, NamespaceName, SweepCause,
     SweepRow,
 };
-use drumtower_core::schedule::DateSet;
 use drumtower_store::Read;
 use serde_json::{Value, json};
 
@@ -56,14 +55,7 @@ pub async fn put(
 fn manifest(bytes: &[u8], calendar: &CalendarRef) -> Result<CalendarSpec, Problem> {
     let (namespace, name) = (calendar.namespace.as_str(), calendar.name.as_str());
     let spec: CalendarSpec = body::manifest(bytes, "Calendar", namespace, name)?;
-    if spec.description.chars().count() > Limits::DESCRIPTION_CHARS {
-        let detail = format!(
-            "description: may have {} characters: shorten it",
-            Limits::DESCRIPTION_CHARS
-        );
-        return Err(Problem::field("description", detail));
-    }
-    DateSet::compile(&spec)?;
+    spec.days()?;
     Ok(spec)
 }
 

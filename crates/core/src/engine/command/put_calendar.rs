@@ -3,7 +3,6 @@
 //! Jobs that use it are planned anew in steps.
 
 use crate::model::{Actor, CalendarRef, CalendarSpec, CalendarVersion, Limits, Now};
-use crate::schedule::DateSet;
 
 use super::super::{Condition, Engine, Refusal, Reply};
 use super::Answer;
@@ -16,7 +15,7 @@ impl Engine {
         spec: CalendarSpec,
         condition: Condition,
     ) -> Answer {
-        let days = DateSet::compile(&spec).map_err(Refusal::Invalid)?;
+        let days = spec.days().map_err(Refusal::Invalid)?;
         let calendar = CalendarRef {
             namespace: spec.namespace.clone(),
             name: spec.name.clone(),

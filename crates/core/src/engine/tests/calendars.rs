@@ -190,3 +190,14 @@ fn a_stale_edit_is_refused() {
     ));
     assert!(put(Condition::Revision(1)).is_ok());
 }
+
+#[test]
+fn a_calendar_keeps_its_bounds_wherever_it_comes_from() {
+    let mut world = World::new();
+    let spec = json!({"kind": "Calendar", "name": "c", "description": "x".repeat(5_000)});
+    let refused = world.command(Command::PutCalendar {
+        spec: serde_json::from_value(spec).expect("a calendar"),
+        condition: Condition::Any,
+    });
+    assert!(matches!(refused, Err(Refusal::Invalid(error)) if error.field == "description"));
+}

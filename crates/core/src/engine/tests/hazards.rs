@@ -120,18 +120,7 @@ fn a_batch_taken_first_after_a_step_goes_by_the_steady_clock() {
 fn runs_delayed_by_seconds_obey_the_window_of_memory() {
     let mut world = World::with_window(1_000);
     world.put(noop("a"));
-    for _ in 0..9 {
-        let trigger = || Trigger {
-            job: job_ref("a"),
-            params: None,
-            idempotency_key: None,
-            when: Some(When::After(5_000)),
-        };
-        let triggers = (0..1000).map(|_| trigger()).collect();
-        world
-            .command(Command::TriggerRuns { triggers })
-            .expect("made");
-    }
+    world.trigger_many("a", 9_000, Some(When::After(5_000)));
     world.tick_through(10_000, 500);
     assert!(
         world.engine.resident_runs().len() <= 4_000,
@@ -144,18 +133,7 @@ fn runs_delayed_by_seconds_obey_the_window_of_memory() {
 fn a_minute_read_back_obeys_the_window_of_memory() {
     let mut world = World::with_window(1_000);
     world.put(noop("a"));
-    for _ in 0..9 {
-        let trigger = || Trigger {
-            job: job_ref("a"),
-            params: None,
-            idempotency_key: None,
-            when: Some(When::After(600_000)),
-        };
-        let triggers = (0..1000).map(|_| trigger()).collect();
-        world
-            .command(Command::TriggerRuns { triggers })
-            .expect("made");
-    }
+    world.trigger_many("a", 9_000, Some(When::After(600_000)));
     assert_eq!(world.engine.resident_runs().len(), 0);
     world.tick_through(601_000, 1_000);
     assert!(
@@ -238,18 +216,7 @@ fn a_worker_that_is_lost_with_much_in_hand_stays_within_a_commit() {
     let mut world = World::new();
     world.put(noop("a"));
     world.worker(1, 1, 100_000, Vec::new(), 1);
-    for _ in 0..5 {
-        let trigger = || Trigger {
-            job: job_ref("a"),
-            params: None,
-            idempotency_key: None,
-            when: None,
-        };
-        let triggers = (0..1000).map(|_| trigger()).collect();
-        world
-            .command(Command::TriggerRuns { triggers })
-            .expect("made");
-    }
+    world.trigger_many("a", 5_000, None);
     world.pass(60_000);
     world.step(Input::Tick);
     let batch = world.engine.take_batch(world.now).expect("a batch");

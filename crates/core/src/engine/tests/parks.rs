@@ -6,22 +6,6 @@ use crate::model::*;
 
 const WINDOW: usize = 4_000;
 
-fn trigger_many(world: &mut World, count: usize) {
-    for _ in 0..count / 1000 {
-        let trigger = Trigger {
-            job: job_ref("a"),
-            params: None,
-            idempotency_key: None,
-            when: None,
-        };
-        world
-            .command(Command::TriggerRuns {
-                triggers: vec![trigger; 1000],
-            })
-            .expect("made");
-    }
-}
-
 fn drain(world: &mut World, stream: u64, capacity: u32) -> Vec<RunId> {
     let mut order = Vec::new();
     let mut granted = u64::from(capacity);
@@ -47,7 +31,7 @@ fn a_long_line_is_parked_and_drains_completely_in_order() {
     let mut world = World::with_window(WINDOW);
     world.put(noop("a"));
     let count = WINDOW + 7_000;
-    trigger_many(&mut world, count);
+    world.trigger_many("a", count, None);
     let parked = world
         .tables
         .active
@@ -66,7 +50,7 @@ fn a_long_line_is_parked_and_drains_completely_in_order() {
 fn parked_runs_survive_a_restart_and_can_be_cancelled() {
     let mut world = World::with_window(WINDOW);
     world.put(noop("a"));
-    trigger_many(&mut world, WINDOW + 2_000);
+    world.trigger_many("a", WINDOW + 2_000, None);
     let parked = world
         .tables
         .active
@@ -95,19 +79,7 @@ fn a_line_without_workers_does_not_hold_others_up() {
     other["task"]["handler"]["name"] = "missing".into();
     world.put(noop("a"));
     world.put(other);
-    for _ in 0..25 {
-        let trigger = Trigger {
-            job: job_ref("b"),
-            params: None,
-            idempotency_key: None,
-            when: None,
-        };
-        world
-            .command(Command::TriggerRuns {
-                triggers: vec![trigger; 1000],
-            })
-            .expect("made");
-    }
+    world.trigger_many("b", 25_000, None);
     world.worker(7, 1, 4, vec![], 1);
     let run = world.trigger("a", None, None).expect("made").run;
     assert_eq!(world.tables.active[&run].state, RunState::Scheduled);
@@ -117,7 +89,7 @@ fn a_line_without_workers_does_not_hold_others_up() {
 fn a_run_parked_under_an_old_version_loads_while_an_edit_is_on_its_way() {
     let mut world = World::with_window(WINDOW);
     world.put(noop("a"));
-    trigger_many(&mut world, WINDOW + 1_000);
+    world.trigger_many("a", WINDOW + 1_000, None);
     world.restart();
     let mut edited = noop("a");
     edited["description"] = "second".into();

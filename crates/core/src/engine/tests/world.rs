@@ -277,6 +277,21 @@ impl World {
         }
     }
 
+    /// Triggers a job so many times, in thousands.
+    pub(super) fn trigger_many(&mut self, job: &str, count: usize, when: Option<When>) {
+        for _ in 0..count / 1000 {
+            let trigger = Trigger {
+                job: job_ref(job),
+                params: None,
+                idempotency_key: None,
+                when,
+            };
+            let triggers = vec![trigger; 1000];
+            self.command(Command::TriggerRuns { triggers })
+                .expect("made");
+        }
+    }
+
     pub(super) fn event(&mut self, stream: u64, event: WorkerEvent) {
         self.step(Input::Worker {
             stream: StreamId(stream),
