@@ -8,6 +8,7 @@ use tokio::task::JoinError;
 
 use crate::apply::put;
 use crate::client::Client;
+use crate::config::{self, Settings};
 use crate::connect::Target;
 use crate::failure::{Failure, Result};
 use crate::manifest::{self, Document, Source};
@@ -36,11 +37,11 @@ pub struct Dev {
 
 impl Dev {
     pub fn run(self) -> Result<()> {
-        let options = self.place.options()?;
-        runtime()?.block_on(self.live(options))
+        let (settings, options) = self.place.settle()?;
+        runtime()?.block_on(self.live(&settings, options))
     }
 
-    async fn live(self, options: serve::Options) -> Result<()> {
+    async fn live(self, settings: &Settings, options: serve::Options) -> Result<()> {
         let leave = leave_on_signals().map_err(no_signals)?;
         let data = options.data.clone();
         let (tell, told) = oneshot::channel();
@@ -56,12 +57,13 @@ impl Dev {
         let Ok(started) = told.await else {
             return ended(server.await);
         };
-        let worker = agent::Options {
+        let standard = agent::Options {
             servers: vec![started.url.clone()],
             token: Some(started.local.text().to_owned()),
             scratch_root: data.join("scratch"),
             ..agent::Options::default()
         };
+        let worker = config::worker::offer(settings, standard);
         if self.demo {
             apply_demo(&started).await?;
         }

@@ -1,31 +1,45 @@
-//! Logs of the program itself: lines on standard error, chosen by `DRUMTOWER_LOG`.
+//! Logs of the program itself: lines on standard error, as text for people or as JSON for programs.
+//!
+//! What is logged must hold no secret: tokens and their digests are never fields of an event.
 
 use std::io::IsTerminal;
 
 use tracing_subscriber::EnvFilter;
 
-/// What is worth a line unless someone asks for more.
-const DEFAULT: &str =
+use crate::config::log::Log;
+
+/// What a bare `info` means: our own parts, and of others only what is wrong.
+const INFO: &str =
     "warn,drumtower=info,drumtower_server=info,drumtower_worker=info,drumtower_sdk=info";
 
-pub fn start() {
-    let wanted = std::env::var("DRUMTOWER_LOG").unwrap_or_default();
-    let wanted = if wanted.trim().is_empty() {
-        DEFAULT
-    } else {
-        wanted.trim()
-    };
-    let filter = EnvFilter::try_new(wanted).unwrap_or_else(|error| {
-        eprintln!(
-            "warning: DRUMTOWER_LOG `{wanted}` is not understood ({error}); using `{DEFAULT}`"
-        );
-        EnvFilter::new(DEFAULT)
-    });
+/// For `dev`, `serve` and `work`. To be called once.
+pub fn start(log: &Log) {
+    let filter = EnvFilter::try_new(wanted(&log.level)).unwrap_or_else(|_| EnvFilter::new(INFO));
     let color = std::io::stderr().is_terminal()
         && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    tracing_subscriber::fmt()
+    let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(color)
-        .init();
+        .with_writer(std::io::stderr);
+    if log.json {
+        lines.json().flatten_event(true).init();
+    } else {
+        lines.with_ansi(color).init();
+    }
+}
+
+/// For commands that have no configuration.
+pub fn start_by_variable() {
+    let level = std::env::var("DRUMTOWER_LOG").unwrap_or_default();
+    let level = level.trim().to_owned();
+    if let Err(error) = EnvFilter::try_new(wanted(&level)) {
+        eprintln!("warning: DRUMTOWER_LOG `{level}` is not understood ({error}); using `info`");
+    }
+    start(&Log { level, json: false });
+}
+
+fn wanted(level: &str) -> &str {
+    match level {
+        "" | "info" => INFO,
+        other => other,
+    }
 }

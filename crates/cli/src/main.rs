@@ -7,6 +7,7 @@ mod audit;
 mod bench;
 mod calendar;
 mod client;
+mod config;
 mod connect;
 mod dev;
 mod duration;
@@ -81,6 +82,9 @@ enum Command {
     /// Tokens: create, list, revoke
     #[command(subcommand)]
     Token(token::Command),
+    /// The configuration in force: check, show
+    #[command(subcommand)]
+    Config(config::command::Command),
     /// Schemas of manifests
     #[command(subcommand)]
     Schema(schema::Command),
@@ -100,8 +104,16 @@ fn main() -> ExitCode {
     {
         return supervisor::supervise_main();
     }
+    // One provider of cryptography for the whole process; whoever came first may stay.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let cli = Cli::parse();
-    logging::start();
+    // These three log as their configuration says, once they know it.
+    if !matches!(
+        cli.command,
+        Command::Dev(_) | Command::Serve(_) | Command::Work(_)
+    ) {
+        logging::start_by_variable();
+    }
     let done = match cli.command {
         Command::Dev(dev) => dev.run(),
         Command::Serve(serve) => serve.run(),
@@ -111,6 +123,7 @@ fn main() -> ExitCode {
         Command::Run(command) => run::run(command),
         Command::Worker(command) => worker::run(command),
         Command::Token(command) => token::run(command),
+        Command::Config(command) => config::command::run(command),
         Command::Schema(command) => schema::run(&command),
         Command::Audit(command) => audit::run(command),
         Command::Bench(bench) => bench.run(),

@@ -1,8 +1,5 @@
 //! `drumtower serve`: the server alone.
 
-use std::net::SocketAddr;
-use std::path::PathBuf;
-
 use clap::Args;
 use drumtower_sdk::Leave;
 use drumtower_server::auth::first_start::{BOOTSTRAP_FILE, Bootstrap};
@@ -10,8 +7,10 @@ use drumtower_server::serve::{self, Error, Options, Started};
 use drumtower_worker::agent::leave_on_signals;
 use tokio::runtime::{Builder, Runtime};
 
-use crate::connect::{DEFAULT_LISTEN, require_data_dir};
+use crate::config::log::Log;
+use crate::config::{self, Settings};
 use crate::failure::{Exit, Failure, Result};
+use crate::logging;
 use crate::output::line;
 use crate::work::no_signals;
 
@@ -24,6 +23,7 @@ use crate::work::no_signals;
 ///
 ///     drumtower serve
 ///     drumtower serve --data /var/lib/drumtower --listen 127.0.0.1:7070
+///     drumtower serve --config /etc/drumtower/drumtower.toml
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Serve {
@@ -33,32 +33,31 @@ pub struct Serve {
 
 #[derive(Args, Debug)]
 pub struct Place {
-    /// Where everything is kept; ~/.local/share/drumtower unless given
-    #[arg(long, env = "DRUMTOWER_DATA", value_name = "DIR")]
-    data: Option<PathBuf>,
-    /// The address and port to listen on; port 0 takes a free one
-    #[arg(long, env = "DRUMTOWER_LISTEN", default_value = DEFAULT_LISTEN, value_name = "ADDRESS")]
-    listen: SocketAddr,
-    /// Serve other machines although nothing is encrypted
-    #[arg(long)]
-    insecure: bool,
+    #[command(flatten)]
+    source: config::Source,
+    #[command(flatten)]
+    server: config::server::Flags,
+    #[command(flatten)]
+    log: config::log::Flags,
 }
 
 impl Place {
-    pub fn options(&self) -> Result<Options> {
-        let data = require_data_dir(self.data.as_deref())?;
-        // A relative path would change its meaning with the working directory of whoever reads it.
-        let data = std::path::absolute(&data).map_err(|error| Failure::file(&data, &error))?;
-        let mut options = Options::new(data, self.listen);
-        options.insecure = self.insecure;
-        options.driver.engine.host = drumtower_sdk::host_name();
-        Ok(options)
+    /// Puts the configuration together and begins to log as it says.
+    pub fn settle(&self) -> Result<(Settings, Options)> {
+        let given = self.log.given(self.server.given());
+        let settings = self.source.settle(given)?;
+        logging::start(&Log::of(&settings));
+        for warning in settings.warnings() {
+            tracing::warn!("{warning}");
+        }
+        let options = config::server::options(&settings)?;
+        Ok((settings, options))
     }
 }
 
 impl Serve {
     pub fn run(self) -> Result<()> {
-        let options = self.place.options()?;
+        let (_, options) = self.place.settle()?;
         runtime()?.block_on(async {
             let mut leave = leave_on_signals().map_err(no_signals)?;
             let data = options.data.clone();

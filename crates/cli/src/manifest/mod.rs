@@ -247,7 +247,8 @@ fn parent(enclosing: Option<String>, key: &str) -> Option<String> {
     }
 }
 
-fn unknown(what: &str, found: &str, expected: &[&str]) -> String {
+/// What to say of a name that is not among those expected: the nearest of them, or all.
+pub fn unknown(what: &str, found: &str, expected: &[&str]) -> String {
     let near = expected
         .iter()
         .map(|name| (strsim::damerau_levenshtein(found, name), name))

@@ -1,0 +1,144 @@
+//! `[worker]`: which server a worker joins, and what it offers.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use drumtower_core::model::WorkerName;
+use drumtower_worker::agent::Options;
+
+use super::{Given, Key, Kind, Settings, Value, any};
+use crate::connect::Connect;
+use crate::duration;
+use crate::failure::{Failure, Result};
+
+/// The largest capacity that a server takes.
+const MOST_CAPACITY: u64 = 20_000;
+
+pub const KEYS: &[Key] = &[
+    Key::new("worker.url", "DRUMTOWER_URL", Kind::Text(any))
+        .flag("--url")
+        .unset("the server on this machine"),
+    Key::new("worker.token", "DRUMTOWER_TOKEN", Kind::Text(any))
+        .flag("--token")
+        .secret(),
+    Key::new("worker.token_file", "DRUMTOWER_TOKEN_FILE", Kind::Path).flag("--token-file"),
+    Key::new("worker.name", "DRUMTOWER_WORKER_NAME", Kind::Text(name))
+        .flag("--name")
+        .unset("the name of the machine"),
+    Key::new(
+        "worker.capacity",
+        "DRUMTOWER_WORKER_CAPACITY",
+        Kind::Count {
+            least: 1,
+            most: MOST_CAPACITY,
+        },
+    )
+    .flag("--capacity")
+    .unset("8 for each core"),
+    Key::new("worker.labels", "DRUMTOWER_WORKER_LABELS", Kind::Labels).flag("--label"),
+    Key::new("worker.scratch", "DRUMTOWER_WORKER_SCRATCH", Kind::Path)
+        .flag("--scratch")
+        .unset("drumtower-scratch in the temporary directory"),
+    Key::new("worker.drain", "DRUMTOWER_WORKER_DRAIN", Kind::Duration)
+        .flag("--drain")
+        .default("30s"),
+];
+
+#[derive(Args, Clone, Debug, Default)]
+#[group(skip)]
+pub struct Flags {
+    /// How the worker is called in listings; the name of the machine unless given
+    #[arg(long, env = "DRUMTOWER_WORKER_NAME")]
+    name: Option<WorkerName>,
+    /// How much weight it runs at once; eight for each core unless given
+    #[arg(long, env = "DRUMTOWER_WORKER_CAPACITY", value_name = "WEIGHT")]
+    capacity: Option<u32>,
+    /// A label, shown in listings; may be repeated
+    #[arg(long = "label", value_parser = label, value_name = "KEY=VALUE")]
+    labels: Vec<(String, String)>,
+    /// Where commands get their working directories
+    #[arg(long, value_name = "DIR")]
+    scratch: Option<PathBuf>,
+    /// How long runs may take to end by themselves once the worker is told to stop; 30s unless given
+    #[arg(long, value_parser = duration::parse, value_name = "DURATION")]
+    drain: Option<Duration>,
+    /// A file whose first line is the token, so that no list of processes shows it
+    #[arg(long, env = "DRUMTOWER_TOKEN_FILE", value_name = "FILE")]
+    token_file: Option<PathBuf>,
+}
+
+fn label(text: &str) -> std::result::Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("write it as KEY=VALUE")?;
+    Ok((key.to_owned(), value.to_owned()))
+}
+
+fn name(text: &str) -> std::result::Result<(), String> {
+    WorkerName::new(text)
+        .map(|_| ())
+        .map_err(|error| error.to_string())
+}
+
+impl Flags {
+    pub fn given(&self, connect: &Connect) -> Given {
+        let labels = self.labels.iter().cloned().collect();
+        let labels = (!self.labels.is_empty()).then_some(Value::Labels(labels));
+        Given::default()
+            .path("data", connect.data.as_ref())
+            .text("worker.url", connect.url.as_ref())
+            .text("worker.token", connect.token.as_ref())
+            .path("worker.token_file", self.token_file.as_ref())
+            .text("worker.name", self.name.as_ref())
+            .set(
+                "worker.capacity",
+                self.capacity.map(|weight| Value::Count(weight.into())),
+            )
+            .set("worker.labels", labels)
+            .path("worker.scratch", self.scratch.as_ref())
+            .set("worker.drain", self.drain.map(Value::Duration))
+    }
+}
+
+/// Where the server is, from the settings instead of flags alone.
+pub fn connect(settings: &Settings) -> Result<Connect> {
+    Ok(Connect {
+        url: settings.text("worker.url"),
+        token: token(settings)?,
+        data: settings.path("data").map(PathBuf::from),
+    })
+}
+
+/// The token itself wins over a file that holds one.
+fn token(settings: &Settings) -> Result<Option<String>> {
+    if let Some(token) = settings.text("worker.token") {
+        return Ok(Some(token));
+    }
+    let Some(path) = settings.path("worker.token_file") else {
+        return Ok(None);
+    };
+    let text = std::fs::read_to_string(path).map_err(|error| Failure::file(path, &error))?;
+    match text.lines().next().map(str::trim) {
+        Some(token) if !token.is_empty() => Ok(Some(token.to_owned())),
+        _ => Err(Failure::usage(format!(
+            "worker.token_file: {} is empty: put the token on its first line",
+            path.display()
+        ))),
+    }
+}
+
+/// What the worker offers, from the settings.
+pub fn offer(settings: &Settings, standard: Options) -> Options {
+    let capacity = settings.count("worker.capacity");
+    let capacity = capacity.and_then(|weight| u32::try_from(weight).ok());
+    let scratch = settings.path("worker.scratch").map(PathBuf::from);
+    Options {
+        name: settings.text("worker.name"),
+        capacity: capacity.unwrap_or(standard.capacity),
+        labels: settings.labels("worker.labels"),
+        scratch_root: scratch.unwrap_or(standard.scratch_root),
+        drain_timeout: settings
+            .duration("worker.drain")
+            .unwrap_or(standard.drain_timeout),
+        ..standard
+    }
+}
