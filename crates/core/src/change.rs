@@ -7,9 +7,9 @@
 use std::collections::BTreeMap;
 
 use crate::model::{
-    CalendarRef, CalendarVersion, Counters, IdempotencyEntry, IdempotencyHash, JobId, JobRow,
-    JobVersion, NamespaceName, Run, RunId, ScheduleRow, SegmentId, SegmentRow, SessionId,
-    SweepCause, SweepRow, TokenId, TokenRow, Unfired, WallMs,
+    AuditEntry, AuditId, CalendarRef, CalendarVersion, Counters, IdempotencyEntry, IdempotencyHash,
+    JobId, JobRow, JobVersion, NamespaceName, Run, RunId, ScheduleRow, SegmentId, SegmentRow,
+    SessionId, SettingKey, SettingRow, SweepCause, SweepRow, TokenId, TokenRow, Unfired, WallMs,
 };
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -42,6 +42,10 @@ pub struct ChangeSet {
     pub keys: BTreeMap<IdempotencyHash, IdempotencyEntry>,
     /// Inserted or replaced.
     pub tokens: BTreeMap<TokenId, TokenRow>,
+    /// Inserted or replaced.
+    pub settings: BTreeMap<SettingKey, SettingRow>,
+    /// Always inserts.
+    pub audit: BTreeMap<AuditId, AuditEntry>,
     pub prune: Option<Prune>,
 }
 
@@ -103,6 +107,8 @@ impl ChangeSet {
             + self.counters.len()
             + self.keys.len()
             + self.tokens.len()
+            + self.settings.len()
+            + self.audit.len()
     }
 
     /// Whether it does nothing but move the session on.

@@ -16,7 +16,8 @@ pub(crate) fn shape(changes: &ChangeSet) -> Result<(), Error> {
         .chain(changes.revoke.iter().map(|session| session.0));
     let ids = ids
         .chain(changes.jobs.keys().map(|job| job.0))
-        .chain(changes.runs.keys().map(|run| run.0));
+        .chain(changes.runs.keys().map(|run| run.0))
+        .chain(changes.audit.keys().map(|entry| entry.0));
     let ids = ids.chain(changes.versions.keys().map(|(job, _)| job.0));
     if let Some(id) = ids.max().filter(|id| *id > GREATEST_ID) {
         return Err(Error::Invariant(format!(
@@ -65,6 +66,8 @@ fn keys(changes: &ChangeSet) -> Result<(), Error> {
         .all(|(key, row)| *key == (row.calendar(), row.version));
     let sweeps = changes.sweeps.iter().all(|(key, row)| *key == row.cause);
     let tokens = changes.tokens.iter().all(|(key, row)| *key == row.id);
+    let settings = changes.settings.iter().all(|(key, row)| *key == row.key);
+    let audit = changes.audit.iter().all(|(key, row)| *key == row.id);
     let entries = changes.keys.iter().all(|(key, entry)| *key == entry.hash);
     let named = [
         ("segment", segments),
@@ -76,6 +79,8 @@ fn keys(changes: &ChangeSet) -> Result<(), Error> {
         ("calendar", calendars),
         ("sweep", sweeps),
         ("token", tokens),
+        ("setting", settings),
+        ("audit", audit),
         ("idempotency", entries),
     ];
     match named.iter().find(|(_, agrees)| !agrees) {

@@ -18,7 +18,8 @@ mod write;
 
 pub use error::Error;
 pub use read::{
-    CounterRow, JobFilter, JobPage, ParkedKey, PrunedRow, Read, Rollup, RunFilter, RunPage,
+    AuditFilter, AuditPage, CounterRow, JobFilter, JobPage, ParkedKey, PrunedRow, Read, Rollup,
+    RunFilter, RunPage,
 };
 pub use write::{Commit, Store};
 

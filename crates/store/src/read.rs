@@ -5,9 +5,10 @@
 use std::collections::BTreeMap;
 
 use drumtower_core::model::{
-    CalendarRef, CalendarVersion, Counters, IdempotencyEntry, IdempotencyHash, JobId, JobName,
-    JobRecord, JobRow, JobVersion, Meta, NamespaceName, Run, RunId, RunState, SegmentId,
-    SegmentRow, SweepRow, TokenRow, Unfired, WallMs,
+    AuditAction, AuditEntry, AuditId, AuditKind, CalendarRef, CalendarVersion, Counters,
+    IdempotencyEntry, IdempotencyHash, JobId, JobName, JobRecord, JobRow, JobVersion, Meta,
+    NamespaceName, Run, RunId, RunState, SegmentId, SegmentRow, SettingRow, SweepRow, TokenRow,
+    Unfired, WallMs,
 };
 
 use crate::Error;
@@ -79,6 +80,50 @@ pub struct RunPage {
     pub next: Option<RunId>,
 }
 
+/// Which entries of the audit log to list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AuditFilter {
+    /// `None` means everything, also what belongs to no namespace.
+    pub namespace: Option<NamespaceName>,
+    pub kind: Option<AuditKind>,
+    pub name: Option<String>,
+    pub actor: Option<String>,
+    pub action: Option<AuditAction>,
+    /// From this instant on.
+    pub since: Option<WallMs>,
+    /// Before this instant.
+    pub until: Option<WallMs>,
+}
+
+impl AuditFilter {
+    pub(crate) fn takes(&self, entry: &AuditEntry) -> bool {
+        let object = &entry.object;
+        self.namespace
+            .as_ref()
+            .is_none_or(|namespace| object.namespace.as_ref() == Some(namespace))
+            && self.kind.is_none_or(|kind| kind == object.kind)
+            && self.name.as_ref().is_none_or(|name| *name == object.name)
+            && self
+                .actor
+                .as_ref()
+                .is_none_or(|actor| *actor == *entry.actor.0)
+            && self.action.is_none_or(|action| action == entry.action)
+            && self.since.is_none_or(|since| entry.at >= since)
+            && self.until.is_none_or(|until| entry.at < until)
+    }
+}
+
+/// How many entries one call may look at.
+pub(crate) const AUDIT_SCAN: usize = 20_000;
+
+/// Entries, newest first. A page may be short, or even empty, while `next` is set.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AuditPage {
+    pub entries: Vec<AuditEntry>,
+    /// Entries below this id are on the next page.
+    pub next: Option<AuditId>,
+}
+
 /// A key that blocked runs are parked under.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParkedKey {
@@ -128,6 +173,13 @@ pub trait Read: Send + Sync {
     /// A job, deleted or not.
     fn job(&self, id: JobId) -> Result<Option<JobRecord>, Error>;
     fn job_version(&self, id: JobId, version: u32) -> Result<Option<JobVersion>, Error>;
+    /// The versions of a job below `before`, newest first.
+    fn job_versions(
+        &self,
+        id: JobId,
+        before: Option<u32>,
+        limit: usize,
+    ) -> Result<Vec<JobVersion>, Error>;
     fn jobs(
         &self,
         filter: &JobFilter,
@@ -188,6 +240,15 @@ pub trait Read: Send + Sync {
         now: WallMs,
     ) -> Result<Option<IdempotencyEntry>, Error>;
     fn tokens(&self) -> Result<Vec<TokenRow>, Error>;
+    /// Every setting that was ever set, in order of its key.
+    fn settings(&self) -> Result<Vec<SettingRow>, Error>;
+    /// Entries of the audit log below the id `before`, newest first.
+    fn audit(
+        &self,
+        filter: &AuditFilter,
+        before: Option<AuditId>,
+        limit: usize,
+    ) -> Result<AuditPage, Error>;
     /// Roll-ups of minutes in `[from, to)`, of one job or of all.
     fn rollups(&self, job: Option<JobId>, from: i64, to: i64) -> Result<Vec<Rollup>, Error>;
 }

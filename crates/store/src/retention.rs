@@ -3,7 +3,7 @@
 //! One step removes at most `limit` rows of each kind. Finished runs leave class by class, the earliest finished first; a
 //! class's step ends at the first run that is still too young, so a run that lasted long may outstay its age by as much.
 
-use drumtower_core::model::{IdempotencyEntry, Retention, WallMs};
+use drumtower_core::model::{AuditEntry, AuditId, IdempotencyEntry, Retention, WallMs};
 
 use crate::tally;
 
@@ -37,6 +37,11 @@ pub(crate) fn oldest_minute(now: WallMs) -> i64 {
 /// Ranges of unfired times that ended before this may go.
 pub(crate) fn oldest_unfired(now: WallMs) -> WallMs {
     now.plus(-30 * DAY_MS)
+}
+
+/// Entries of the audit log below this one may go.
+pub(crate) fn first_audit(now: WallMs) -> AuditId {
+    AuditId::first_at(now.plus(-AuditEntry::KEPT_MS))
 }
 
 /// Revoked sessions that would have ended before this may go.

@@ -8,7 +8,7 @@ use drumtower_core::model::{JobId, JobRecord, RunState, WallMs};
 use drumtower_store::conformance::{all_runs, sample};
 use drumtower_store::memory::Memory;
 use drumtower_store::sqlite::{self, Options, Reader, Writer};
-use drumtower_store::{Commit, Error, JobFilter, Read, RunFilter, Store};
+use drumtower_store::{AuditFilter, Commit, Error, JobFilter, Read, RunFilter, Store};
 use generate::{Generator, Random};
 use tempfile::TempDir;
 
@@ -77,6 +77,18 @@ fn rows(read: &dyn Read, now: WallMs, generator: &Generator) -> Vec<String> {
         "tokens",
         format!("{:?}", read.tokens().expect("it is read")),
     );
+    put(
+        "settings",
+        format!("{:?}", read.settings().expect("it is read")),
+    );
+    for name in [None, Some("job-1".to_owned())] {
+        let filter = AuditFilter {
+            name,
+            ..AuditFilter::default()
+        };
+        let page = read.audit(&filter, None, 99_999).expect("it is read");
+        put("audit", format!("{page:?}"));
+    }
     put(
         "due",
         format!(

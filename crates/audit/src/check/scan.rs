@@ -135,6 +135,8 @@ impl Scan {
                 });
             }
             (Origin::Api, None) => {}
+            // A repetition stands for the same time as the run it repeats.
+            (Origin::Api, Some(_)) if run.rerun_of.is_some() => {}
             (Origin::Schedule, None) => report.add(Class::Other, "V2", run.id, || {
                 "it was made by a schedule and stands for no time of it".to_owned()
             }),

@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::change::{ChangeSet, JobChange, Prune, RunChange, ScheduleChange};
 use crate::model::{
-    CalendarVersion, IdempotencyEntry, JobId, JobVersion, JsonText, Limits, NamespaceName, Now,
-    Run, RunId, SegmentId, SweepCause, TokenId, Unfired, WallMs,
+    AuditEntry, CalendarVersion, IdempotencyEntry, JobId, JobVersion, JsonText, Limits,
+    NamespaceName, Now, Run, RunId, SegmentId, SettingKey, SweepCause, TokenId, Unfired, WallMs,
 };
 
 use super::{Effect, Engine};
@@ -47,6 +47,8 @@ pub(super) struct Building {
     counters: BTreeSet<(SegmentId, NamespaceName)>,
     keys: Vec<IdempotencyEntry>,
     tokens: BTreeSet<TokenId>,
+    settings: BTreeSet<SettingKey>,
+    audit: Vec<AuditEntry>,
     calendars: Vec<CalendarVersion>,
     sweeps: BTreeSet<SweepCause>,
     tz_version: Option<String>,
@@ -89,6 +91,8 @@ impl Building {
             + self.unfired.len()
             + self.keys.len()
             + self.tokens.len()
+            + self.settings.len()
+            + self.audit.len()
             + self.calendars.len()
             + self.sweeps.len()
             + usize::from(self.tz_version.is_some())
@@ -128,6 +132,15 @@ impl Building {
 
     pub(super) fn token(&mut self, token: TokenId) {
         self.tokens.insert(token);
+    }
+
+    pub(super) fn setting(&mut self, key: SettingKey) {
+        self.settings.insert(key);
+    }
+
+    pub(super) fn audit(&mut self, entry: AuditEntry) {
+        self.bytes += entry.bytes();
+        self.audit.push(entry);
     }
 
     pub(super) fn calendar(&mut self, version: CalendarVersion) {
@@ -259,6 +272,16 @@ impl Engine {
             .tokens
             .into_iter()
             .filter_map(|id| Some((id, self.tokens.get(&id)?.clone())))
+            .collect();
+        changes.settings = built
+            .settings
+            .into_iter()
+            .filter_map(|key| Some((key.clone(), self.settings.get(&key)?.clone())))
+            .collect();
+        changes.audit = built
+            .audit
+            .into_iter()
+            .map(|entry| (entry.id, entry))
             .collect();
         changes.calendars = built
             .calendars

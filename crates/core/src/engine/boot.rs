@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use crate::change::ChangeSet;
 use crate::model::{
     CalendarVersion, Counters, Epoch, JobRecord, JobVersion, NamespaceName, Now, Run, RunState,
-    SegmentId, SegmentRow, SessionId, SweepCause, SweepRow, TokenRow,
+    SegmentId, SegmentRow, SessionId, SettingRow, SweepCause, SweepRow, TokenRow,
 };
 use crate::wheel::Wheel;
 
@@ -38,6 +38,7 @@ pub struct Boot {
     pub segments: Vec<SegmentRow>,
     pub counters: Vec<((SegmentId, NamespaceName), Counters)>,
     pub tokens: Vec<TokenRow>,
+    pub settings: Vec<SettingRow>,
     /// The jobs of the active runs, deleted ones too.
     pub jobs: Vec<JobRecord>,
     /// Versions that active runs are pinned to and that are not current.
@@ -101,6 +102,11 @@ impl Engine {
                 .tokens
                 .into_iter()
                 .map(|token| (token.id, token))
+                .collect(),
+            settings: boot
+                .settings
+                .into_iter()
+                .map(|row| (row.key.clone(), row))
                 .collect(),
             counters: boot.counters.into_iter().collect(),
             wheel: Wheel::new(now.mono.0),

@@ -1,8 +1,8 @@
 //! What comes out of a step and is performed only after the commit that made it true.
 
 use crate::model::{
-    CalendarRef, CalendarVersion, JobName, JobRecord, NamespaceName, Run, RunId, SpecError, Task,
-    TokenRow, WallMs,
+    CalendarRef, CalendarVersion, JobName, JobRecord, NamespaceName, Run, RunId, SettingName,
+    SettingRow, SpecError, Task, TokenRow, WallMs,
 };
 
 use super::{AttemptRef, JobRef, StreamId, Ticket};
@@ -33,6 +33,8 @@ pub enum Effect {
     },
     /// The table of tokens changed.
     TokensChanged,
+    /// A setting changed.
+    SettingsChanged,
 }
 
 #[derive(Clone, Debug)]
@@ -52,6 +54,11 @@ pub enum Reply {
     /// The run as it stands; a run that had already ended is returned as it ended.
     Run(Box<Run>),
     Token(Box<TokenRow>),
+    /// `created` tells a new setting from a changed or unchanged one.
+    Setting {
+        row: Box<SettingRow>,
+        created: bool,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,6 +95,18 @@ pub enum Refusal {
     Invalid(SpecError),
     #[error("the job stands at revision {current}, not {given}: read it again and repeat the edit")]
     Stale { given: u64, current: u64 },
+    #[error("setting `{0}` is not set here")]
+    NoSuchSetting(SettingName),
+    #[error("there is already a setting `{0}`")]
+    SettingThere(SettingName),
+    #[error(
+        "setting `{name}` stands at revision {current}, not {given}: read it again and repeat the edit"
+    )]
+    StaleSetting {
+        name: SettingName,
+        given: u64,
+        current: u64,
+    },
     #[error("there is already a job `{}` in namespace `{}`", .0.name, .0.namespace)]
     AlreadyThere(JobRef),
     #[error("idempotency key `{0}` was used for another request within 24 hours: use a new key")]

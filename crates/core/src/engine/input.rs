@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::model::{
     Actor, AttemptOutcome, CalendarRef, CalendarSpec, Fence, IdempotencyEntry, IdempotencyHash,
     JobId, JobName, JobRecord, JobSpec, JobVersion, JsonText, LogLocator, NamespaceName, ProcessId,
-    Run, RunId, SweepCause, TokenId, WallMs, WorkerName,
+    Run, RunId, SettingKey, SweepCause, TokenId, WallMs, WorkerName,
 };
 
 /// Names a caller that waits for a reply.
@@ -73,6 +73,15 @@ pub enum Command {
     RevokeToken {
         id: TokenId,
     },
+    PutSetting {
+        key: SettingKey,
+        value: JsonText,
+        condition: Condition,
+    },
+    DeleteSetting {
+        key: SettingKey,
+        condition: Condition,
+    },
 }
 
 /// The caller's condition on the row it edits, from `If-Match` and `If-None-Match`.
@@ -100,6 +109,35 @@ pub struct Trigger {
     pub idempotency_key: Option<String>,
     /// When the run is due; at once unless given.
     pub when: Option<When>,
+    /// The run that this one repeats.
+    pub rerun: Option<Box<Rerun>>,
+}
+
+impl Trigger {
+    /// A run of the job as it is, at once.
+    pub fn of(job: JobRef) -> Self {
+        Self {
+            job,
+            params: None,
+            idempotency_key: None,
+            when: None,
+            rerun: None,
+        }
+    }
+}
+
+/// What a repetition takes from the run it repeats. Runs that ended and versions never change, so whoever asks has read
+/// them from the store.
+#[derive(Clone, Debug)]
+pub struct Rerun {
+    pub of: RunId,
+    pub job: JobId,
+    /// The time it stands for, if a schedule made it.
+    pub nominal: Option<WallMs>,
+    /// Its own parameters, unless the trigger brings others.
+    pub params: Option<JsonText>,
+    /// The definition it was made from; `None` means the job's current one.
+    pub version: Option<JobVersion>,
 }
 
 /// The time of a run that does not start at once.

@@ -22,6 +22,7 @@ mod calendars;
 mod clock;
 mod command;
 mod decide;
+mod deeds;
 mod delays;
 mod dispatch;
 mod effect;
@@ -48,7 +49,7 @@ use std::collections::BTreeMap;
 use crate::lease;
 use crate::model::{
     Actor, CalendarRef, Counters, JobRecord, Limits, NamespaceName, Now, Run, RunId, SegmentId,
-    SessionId, TokenId, TokenRow,
+    SessionId, SettingKey, SettingRow, TokenId, TokenRow,
 };
 use crate::wheel::Wheel;
 
@@ -58,7 +59,7 @@ pub use effect::{Assign, Effect, Refusal, Reply, ToWorker, Triggered};
 pub use fleet_view::{WorkerState, WorkerView};
 pub use input::{
     AttemptRef, Command, Condition, Finished, Heartbeat, Hello, Input, JobRef, LOAD_ROWS, Load,
-    LoadKey, LoadRequest, Loaded, LoadedRow, NewToken, StreamId, Ticket, Trigger, When,
+    LoadKey, LoadRequest, Loaded, LoadedRow, NewToken, Rerun, StreamId, Ticket, Trigger, When,
     WorkerEvent,
 };
 
@@ -135,6 +136,7 @@ pub struct Engine {
     keys: Keys,
     loads: Loads,
     tokens: BTreeMap<TokenId, TokenRow>,
+    settings: BTreeMap<SettingKey, SettingRow>,
     counters: BTreeMap<(SegmentId, NamespaceName), Counters>,
     wheel: Wheel<Timer>,
     starting: Starting,

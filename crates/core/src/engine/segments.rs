@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::{Fence, JobId, RunId, SegmentId, SegmentRow, TokenId, WallMs};
+use crate::model::{AuditId, Fence, JobId, RunId, SegmentId, SegmentRow, TokenId, WallMs};
 use crate::model::{raw_floor, raw_next};
 
 /// How far ahead a raised mark lies: a row written every few seconds for each busy segment.
@@ -68,6 +68,10 @@ impl Segments {
 
     pub(super) fn token_id(&mut self, now: WallMs) -> TokenId {
         TokenId(self.draw(SegmentId(0), now))
+    }
+
+    pub(super) fn audit_id(&mut self, segment: SegmentId, now: WallMs) -> AuditId {
+        AuditId(self.draw(segment, now))
     }
 
     /// A fence from the same sequence: it grows strictly over the segment, and so over each run and key in it.

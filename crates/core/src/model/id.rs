@@ -139,6 +139,10 @@ text_id!(
     /// An API token. It names the token in listings; it is not the secret.
     TokenId, "tok_", "token"
 );
+text_id!(
+    /// An entry of the audit log.
+    AuditId, "aud_", "audit entry"
+);
 
 impl RunId {
     pub fn segment(self) -> SegmentId {
@@ -147,6 +151,13 @@ impl RunId {
 
     pub fn created(self) -> WallMs {
         id_created_ms(self.0)
+    }
+}
+
+impl AuditId {
+    /// The smallest id that an entry made at `at` can have.
+    pub fn first_at(at: WallMs) -> Self {
+        Self(raw_floor(at, SegmentId(0)))
     }
 }
 

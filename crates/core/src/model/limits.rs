@@ -38,6 +38,16 @@ impl Limits {
     pub const PRIORITY: u32 = 9;
     pub const WEIGHT: u32 = 10_000;
     pub const IDEMPOTENCY_KEY_CHARS: usize = 256;
+    /// Fields that one entry of the audit log tells of, and the bytes of each value in it.
+    pub const AUDIT_FIELDS: usize = 64;
+    pub const AUDIT_VALUE_BYTES: usize = 512;
+    pub const SETTING_BYTES: usize = 64 * 1024;
+    /// Settings of one installation; all of them are held in memory.
+    pub const SETTINGS: usize = 10_000;
+    pub const NOTIFY_RULES: usize = 16;
+    pub const NOTIFY_ADDRESSES: usize = 50;
+    pub const URL_BYTES: usize = 2048;
+    pub const EMAIL_BYTES: usize = 254;
     /// Ready runs held in memory for one requirement and priority; the rest wait parked in the store.
     pub const READY_WINDOW: usize = 100_000;
     /// Ready runs held in memory in all; a run with large parameters counts as several.

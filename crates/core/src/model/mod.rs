@@ -3,23 +3,29 @@
 //! Everything here is plain data: ids with a text form, validated names, the definition of a job, the life of a run. The
 //! engine changes these values, a store keeps them, the API shows them; none of them knows how.
 
+mod audit_entry;
 mod calendar;
+mod diff;
 mod id;
 mod job;
 mod json;
 mod limits;
 mod misfire;
 mod name;
+mod notify;
 mod run;
+mod setting;
 mod system;
 mod time;
 
+pub use audit_entry::{AuditAction, AuditEntry, AuditKind, AuditObject};
 pub use calendar::{
     CalendarKind, CalendarRef, CalendarSpec, CalendarVersion, SweepCause, SweepRow, Weekday,
 };
+pub use diff::{Change, diff};
 pub use id::{
-    Epoch, Fence, IdError, JobId, ProcessId, RunId, SegmentId, SessionId, TokenId, id_created_ms,
-    id_segment,
+    AuditId, Epoch, Fence, IdError, JobId, ProcessId, RunId, SegmentId, SessionId, TokenId,
+    id_created_ms, id_segment,
 };
 pub(crate) use id::{raw_floor, raw_next};
 pub(crate) use job::check_params;
@@ -31,10 +37,12 @@ pub use json::{JsonError, JsonText};
 pub use limits::Limits;
 pub use misfire::{CatchUp, Misfire, MisfirePolicy};
 pub use name::{Actor, CalendarName, JobName, NameError, NamespaceName, WorkerName};
+pub use notify::{Notify, NotifyOn, NotifyRule};
 pub use run::{
     Attempt, AttemptEnd, AttemptOutcome, CancelRequest, LogLocator, Origin, Reason, Run, RunState,
     Transition,
 };
+pub use setting::{SettingKey, SettingName, SettingRow};
 pub use system::{
     Counters, IdempotencyEntry, IdempotencyHash, Meta, Role, SegmentRow, SessionRow, TokenRow,
 };

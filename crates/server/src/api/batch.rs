@@ -153,6 +153,7 @@ fn trigger_of(
             item.at.as_ref().map(|Text(at)| &**at),
         )?,
         job: job.clone(),
+        rerun: None,
     };
     *last = Some(job);
     Ok(trigger)

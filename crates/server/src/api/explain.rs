@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::http::Uri;
 use drumtower_core::engine::{JobRef, Refusal};
 use drumtower_core::explain::{self, Answer, History, Row, RunFact, Runs, Timeline};
-use drumtower_core::model::{JobRecord, JobVersion, RunId, WallMs};
+use drumtower_core::model::{JobRecord, JobVersion, Origin, Run, RunId, WallMs};
 use drumtower_store::{Error, Read, RunFilter};
 use serde_json::{Value, json};
 
@@ -172,7 +172,9 @@ fn runs(
     let mut before: Option<RunId> = created_before.map(explain::run_ids_from);
     loop {
         let page = store.runs(&filter, before, RUNS_A_READ)?;
-        for run in &page.runs {
+        // A repetition stands for the same time, but the schedule did not make it.
+        let made = |run: &&Run| run.origin == Origin::Schedule;
+        for run in page.runs.iter().filter(made) {
             if let Some(nominal) = run.nominal.filter(|at| (from..to).contains(at)) {
                 found.insert(nominal, RunFact::from(run));
             }

@@ -37,6 +37,7 @@ pub enum Kind {
     NoSuchCalendar,
     NoSuchRun,
     NoSuchToken,
+    NoSuchSetting,
     MethodNotAllowed,
     IdempotencyKeyReused,
     TokenNameTaken,
@@ -86,6 +87,7 @@ impl Kind {
             Self::NoSuchCalendar => (S::NOT_FOUND, "no_such_calendar", "No such calendar"),
             Self::NoSuchRun => (S::NOT_FOUND, "no_such_run", "No such run"),
             Self::NoSuchToken => (S::NOT_FOUND, "no_such_token", "No such token"),
+            Self::NoSuchSetting => (S::NOT_FOUND, "no_such_setting", "No such setting"),
             Self::MethodNotAllowed => (
                 S::METHOD_NOT_ALLOWED,
                 "method_not_allowed",
@@ -245,8 +247,9 @@ impl From<Refusal> for Problem {
             Refusal::NoSuchRun(_) => Kind::NoSuchRun,
             Refusal::NoSuchToken(_) => Kind::NoSuchToken,
             Refusal::Invalid(error) => return error.clone().into(),
-            Refusal::Stale { .. } => Kind::Stale,
-            Refusal::AlreadyThere(_) => Kind::AlreadyThere,
+            Refusal::Stale { .. } | Refusal::StaleSetting { .. } => Kind::Stale,
+            Refusal::NoSuchSetting(_) => Kind::NoSuchSetting,
+            Refusal::AlreadyThere(_) | Refusal::SettingThere(_) => Kind::AlreadyThere,
             Refusal::KeyReused(_) => Kind::IdempotencyKeyReused,
             Refusal::TokenNameTaken(_) => Kind::TokenNameTaken,
         };

@@ -62,6 +62,7 @@ pub async fn trigger(
         params: params(request.params)?,
         idempotency_key,
         when: when(request.delay.as_deref(), request.at.as_deref())?,
+        rerun: None,
     };
     let command = Command::TriggerRuns {
         triggers: vec![trigger],

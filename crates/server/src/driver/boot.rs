@@ -38,6 +38,7 @@ pub(super) fn take_and_read(
         segments: reader.segments()?,
         counters: reader.counters()?,
         tokens: reader.tokens()?,
+        settings: reader.settings()?,
         jobs,
         versions,
         active,

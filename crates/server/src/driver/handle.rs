@@ -96,6 +96,13 @@ pub enum Health {
     Stopped,
 }
 
+/// Counts that grow when what they are named after has changed.
+#[derive(Clone)]
+pub(super) struct Changed {
+    pub(super) tokens: watch::Receiver<u64>,
+    pub(super) settings: watch::Receiver<u64>,
+}
+
 #[derive(Clone)]
 pub struct Handle {
     inbox: mpsc::Sender<Message>,
@@ -103,7 +110,7 @@ pub struct Handle {
     streams: Arc<AtomicU64>,
     watchers: Watchers,
     health: watch::Receiver<Health>,
-    tokens: watch::Receiver<u64>,
+    changed: Changed,
 }
 
 impl Handle {
@@ -112,7 +119,7 @@ impl Handle {
         stops: mpsc::Sender<Stop>,
         watchers: Watchers,
         health: watch::Receiver<Health>,
-        tokens: watch::Receiver<u64>,
+        changed: Changed,
     ) -> Self {
         Self {
             inbox,
@@ -120,7 +127,7 @@ impl Handle {
             streams: Arc::new(AtomicU64::new(1)),
             watchers,
             health,
-            tokens,
+            changed,
         }
     }
 
@@ -205,7 +212,12 @@ impl Handle {
 
     /// Changes whenever the table of tokens has changed.
     pub fn tokens_changed(&self) -> watch::Receiver<u64> {
-        self.tokens.clone()
+        self.changed.tokens.clone()
+    }
+
+    /// Changes whenever a setting has changed.
+    pub fn settings_changed(&self) -> watch::Receiver<u64> {
+        self.changed.settings.clone()
     }
 
     /// Stops the loop: what was accepted is committed first.

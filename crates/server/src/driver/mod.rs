@@ -29,7 +29,7 @@ use tokio::sync::{mpsc, watch};
 pub use clock::{Clock, SystemClock, wall_now};
 pub use handle::{Handle, Health, RunWatch, StreamMessage, Unavailable};
 
-use handle::{Message, Stop, Watchers};
+use handle::{Changed, Message, Stop, Watchers};
 use life::{End, Life, Surroundings, guarded};
 use perform::Performer;
 use writer::Writer;
@@ -56,9 +56,10 @@ pub fn start(
     let (stop, stops) = mpsc::channel(1);
     let (health, healthy) = watch::channel(Health::Starting);
     let (tokens, tokens_changed) = watch::channel(0);
+    let (settings, settings_changed) = watch::channel(0);
     let watchers = Watchers::default();
     let writer = Writer::start(options.clone(), store, Arc::clone(&reader), health.clone())?;
-    let performer = Performer::new(watchers.clone(), tokens);
+    let performer = Performer::new(watchers.clone(), tokens, settings);
     let driver = Driver {
         options,
         reader,
@@ -77,7 +78,11 @@ pub fn start(
     thread::Builder::new()
         .name("drumtower-engine".into())
         .spawn(move || runtime.block_on(driver.run()))?;
-    Ok(Handle::new(inbox, stop, watchers, healthy, tokens_changed))
+    let changed = Changed {
+        tokens: tokens_changed,
+        settings: settings_changed,
+    };
+    Ok(Handle::new(inbox, stop, watchers, healthy, changed))
 }
 
 struct Driver {

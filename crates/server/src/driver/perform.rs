@@ -15,16 +15,22 @@ pub(super) struct Performer {
     streams: BTreeMap<StreamId, mpsc::Sender<StreamMessage>>,
     watchers: Watchers,
     tokens: watch::Sender<u64>,
+    settings: watch::Sender<u64>,
 }
 
 impl Performer {
-    pub(super) fn new(watchers: Watchers, tokens: watch::Sender<u64>) -> Self {
+    pub(super) fn new(
+        watchers: Watchers,
+        tokens: watch::Sender<u64>,
+        settings: watch::Sender<u64>,
+    ) -> Self {
         Self {
             tickets: BTreeMap::new(),
             next_ticket: 0,
             streams: BTreeMap::new(),
             watchers,
             tokens,
+            settings,
         }
     }
 
@@ -59,6 +65,7 @@ impl Performer {
                 Effect::RunChanged { run } => self.watchers.changed(run),
                 Effect::Alarm { text } => tracing::error!("{text}"),
                 Effect::TokensChanged => self.tokens.send_modify(|count| *count += 1),
+                Effect::SettingsChanged => self.settings.send_modify(|count| *count += 1),
             }
         }
     }
@@ -85,6 +92,7 @@ impl Performer {
         }
         self.watchers.changed_all();
         self.tokens.send_modify(|count| *count += 1);
+        self.settings.send_modify(|count| *count += 1);
     }
 
     fn answer(&mut self, ticket: Ticket, answer: Answer) {

@@ -227,6 +227,7 @@ impl World {
             params: None,
             idempotency_key: None,
             when: None,
+            rerun: None,
         }];
         self.handle
             .command(Actor::new("tester"), Command::TriggerRuns { triggers })

@@ -311,6 +311,7 @@ async fn a_full_batch_takes_no_more_until_it_is_committed() {
             params: None,
             idempotency_key: None,
             when: None,
+            rerun: None,
         };
         drumtower_core::engine::Command::TriggerRuns {
             triggers: vec![trigger; count],

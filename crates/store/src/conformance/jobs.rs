@@ -125,6 +125,32 @@ pub fn versions(world: &mut World) {
     });
 }
 
+pub fn version_list(world: &mut World) {
+    let rows = [job_row(1, "default", "one"), job_row(2, "default", "two")];
+    world.commit(new_jobs(rows.clone()));
+    let mut expected = vec![sample::version(&rows[0])];
+    for version in 2..=5 {
+        let row = JobRow {
+            version,
+            revision: u64::from(version),
+            ..rows[0].clone()
+        };
+        let next = sample::version(&row);
+        let mut changes = update(row);
+        changes.versions.insert((next.job, version), next.clone());
+        world.commit(changes);
+        expected.insert(0, next);
+    }
+    let listed = |before, limit| {
+        let versions = world.read().job_versions(rows[0].id, before, limit);
+        versions.expect("they are read")
+    };
+    assert_eq!(listed(None, 100), expected);
+    assert_eq!(listed(None, 2), expected[..2]);
+    assert_eq!(listed(Some(4), 2), expected[2..4]);
+    assert_eq!(listed(Some(1), 2), []);
+}
+
 pub fn cursor(world: &mut World) {
     let row = job_row(1, "default", "one");
     world.commit(new_jobs([row.clone()]));

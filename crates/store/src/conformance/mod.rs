@@ -9,6 +9,7 @@ mod fencing;
 mod history;
 mod jobs;
 mod keys;
+mod records;
 mod retention;
 mod rollups;
 mod runs;
@@ -132,6 +133,19 @@ pub const EXERCISES: &[Exercise] = &[
     ),
     ("many idempotency keys", keys::many),
     ("tokens are inserted and replaced", system::tokens),
+    ("settings are inserted and replaced", records::settings),
+    (
+        "the audit log is listed newest first, by filter",
+        records::audit,
+    ),
+    (
+        "old entries of the audit log go in small steps",
+        records::old_entries_go,
+    ),
+    (
+        "a job's versions are listed newest first",
+        jobs::version_list,
+    ),
     ("counters are absolute", system::counters),
     ("roll-ups count each finished run once", rollups::counts),
     ("roll-ups of many jobs and minutes", rollups::many),

@@ -54,6 +54,9 @@ impl State {
                 return refuse(format!("the idempotency key of {} is taken", entry.run));
             }
         }
+        if let Some(taken) = changes.audit.keys().find(|id| self.audit.contains_key(id)) {
+            return refuse(format!("{taken} is in the audit log"));
+        }
         Ok(())
     }
 
@@ -173,6 +176,8 @@ impl State {
             self.keys.insert(self.keys_made, entry.clone());
         }
         self.tokens.extend(changes.tokens.clone());
+        self.settings.extend(changes.settings.clone());
+        self.audit.extend(changes.audit.clone());
         if let Some(prune) = &changes.prune {
             self.prune(prune, changes.seq);
         }

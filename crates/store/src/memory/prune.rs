@@ -29,6 +29,8 @@ impl State {
         for (_, job, first) in gone.into_iter().take(prune.limit) {
             self.unfired.remove(&(job, first));
         }
+        let first = retention::first_audit(prune.now);
+        drop_first(&mut self.audit, prune.limit, |id, _| *id < first);
         let oldest = retention::oldest_session(prune.now);
         self.sessions
             .retain(|_, row| !row.revoked || row.expires >= oldest);

@@ -1,18 +1,19 @@
 //! Reads of the model.
 
 use std::collections::BTreeMap;
-use std::ops::Bound::{Excluded, Unbounded};
+use std::ops::Bound::{Excluded, Included, Unbounded};
 
 use drumtower_core::model::{
-    CalendarRef, CalendarVersion, IdempotencyEntry, IdempotencyHash, JobId, JobName, JobRecord,
-    JobRow, JobVersion, Meta, NamespaceName, Run, RunId, SegmentRow, SweepRow, TokenRow, Unfired,
-    WallMs,
+    AuditId, CalendarRef, CalendarVersion, IdempotencyEntry, IdempotencyHash, JobId, JobName,
+    JobRecord, JobRow, JobVersion, Meta, NamespaceName, Run, RunId, SegmentRow, SettingRow,
+    SweepRow, TokenRow, Unfired, WallMs,
 };
 
 use super::state::State;
 use super::{Reader, lock};
 use crate::{
-    CounterRow, Error, JobFilter, JobPage, ParkedKey, PrunedRow, Read, Rollup, RunFilter, RunPage,
+    AuditFilter, AuditPage, CounterRow, Error, JobFilter, JobPage, ParkedKey, PrunedRow, Read,
+    Rollup, RunFilter, RunPage,
 };
 
 impl State {
@@ -94,6 +95,21 @@ impl Read for Reader {
 
     fn job_version(&self, id: JobId, version: u32) -> Result<Option<JobVersion>, Error> {
         Ok(lock(&self.state).versions.get(&(id, version)).cloned())
+    }
+
+    fn job_versions(
+        &self,
+        id: JobId,
+        before: Option<u32>,
+        limit: usize,
+    ) -> Result<Vec<JobVersion>, Error> {
+        let state = lock(&self.state);
+        let below = before.map_or(Included((id, u32::MAX)), |before| Excluded((id, before)));
+        let rows = state.versions.range((Included((id, 0)), below)).rev();
+        Ok(rows
+            .take(limit)
+            .map(|(_, version)| version.clone())
+            .collect())
     }
 
     fn jobs(
@@ -295,6 +311,29 @@ impl Read for Reader {
 
     fn tokens(&self) -> Result<Vec<TokenRow>, Error> {
         Ok(lock(&self.state).tokens.values().cloned().collect())
+    }
+
+    fn settings(&self) -> Result<Vec<SettingRow>, Error> {
+        Ok(lock(&self.state).settings.values().cloned().collect())
+    }
+
+    fn audit(
+        &self,
+        filter: &AuditFilter,
+        before: Option<AuditId>,
+        limit: usize,
+    ) -> Result<AuditPage, Error> {
+        let state = lock(&self.state);
+        let rows = state.audit.range(..before.unwrap_or(AuditId(u64::MAX)));
+        let mut page = AuditPage::default();
+        for (_, entry) in rows.rev().filter(|(_, entry)| filter.takes(entry)) {
+            if page.entries.len() >= limit {
+                page.next = page.entries.last().map(|last| last.id);
+                break;
+            }
+            page.entries.push(entry.clone());
+        }
+        Ok(page)
     }
 
     fn rollups(&self, job: Option<JobId>, from: i64, to: i64) -> Result<Vec<Rollup>, Error> {

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use drumtower_core::model::{
-    CalendarRef, CalendarVersion, Counters, IdempotencyEntry, IdempotencyHash, JobId, JobName,
-    JobRow, JobVersion, Meta, NamespaceName, Origin, Retention, Run, RunId, ScheduleRow, SegmentId,
-    SegmentRow, SessionId, SessionRow, SweepCause, SweepRow, TokenId, TokenRow, Unfired, WallMs,
+    AuditEntry, AuditId, CalendarRef, CalendarVersion, Counters, IdempotencyEntry, IdempotencyHash,
+    JobId, JobName, JobRow, JobVersion, Meta, NamespaceName, Origin, Retention, Run, RunId,
+    ScheduleRow, SegmentId, SegmentRow, SessionId, SessionRow, SettingKey, SettingRow, SweepCause,
+    SweepRow, TokenId, TokenRow, Unfired, WallMs,
 };
 
 use crate::PrunedRow;
@@ -36,6 +37,8 @@ pub(super) struct State {
     pub key_order: BTreeSet<(IdempotencyHash, u64)>,
     pub keys_made: u64,
     pub tokens: BTreeMap<TokenId, TokenRow>,
+    pub settings: BTreeMap<SettingKey, SettingRow>,
+    pub audit: BTreeMap<AuditId, AuditEntry>,
     pub rollups: BTreeMap<Key, Tally>,
     pub pruned: BTreeMap<NamespaceName, PrunedRow>,
 }
@@ -78,6 +81,8 @@ impl State {
             key_order: BTreeSet::new(),
             keys_made: 0,
             tokens: BTreeMap::new(),
+            settings: BTreeMap::new(),
+            audit: BTreeMap::new(),
             rollups: BTreeMap::new(),
             pruned: BTreeMap::new(),
         }

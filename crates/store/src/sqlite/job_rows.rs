@@ -49,6 +49,29 @@ pub fn version(conn: &Connection, id: JobId, version: u32) -> Result<Option<JobV
         .transpose()
 }
 
+/// The versions of a job below `before`, newest first.
+pub fn versions(
+    conn: &Connection,
+    id: JobId,
+    before: Option<u32>,
+    limit: i64,
+) -> Result<Vec<JobVersion>, Error> {
+    let Ok(key) = i64::try_from(id.0) else {
+        return Ok(Vec::new());
+    };
+    let mut select = conn.prepare_cached(
+        "SELECT version, body FROM job_version WHERE job = ?1 AND version < ?2 ORDER BY version DESC LIMIT ?3",
+    )?;
+    let below = before.map_or(i64::from(u32::MAX) + 1, i64::from);
+    let mut rows = select.query(params![key, below, limit])?;
+    let mut versions = Vec::new();
+    while let Some(row) = rows.next()? {
+        let body = row.get_ref(1)?.as_blob().map_err(rusqlite::Error::from)?;
+        versions.push(codec::open_version(id, row.get(0)?, body)?);
+    }
+    Ok(versions)
+}
+
 /// Jobs by (namespace, name) after the given place.
 pub fn list(
     conn: &Connection,

@@ -28,6 +28,7 @@ mod packed;
 mod pool;
 mod prune;
 mod reader;
+mod record_rows;
 mod rollups;
 mod run_rows;
 mod schema;

@@ -11,6 +11,7 @@ use super::derived::{Batch, Derived};
 use super::history::{self, SQL};
 use super::keys;
 use super::packed::{self, Gone};
+use super::record_rows;
 use crate::{Error, retention};
 
 pub fn step(
@@ -48,6 +49,7 @@ pub fn step(
                  (SELECT job, first FROM unfired WHERE last < ?1 ORDER BY last, job, first LIMIT ?2)";
     conn.prepare_cached(sql)?
         .execute([retention::oldest_unfired(prune.now).0, limit])?;
+    record_rows::prune_audit(conn, retention::first_audit(prune.now), limit)?;
     conn.prepare_cached("DELETE FROM session WHERE revoked = 1 AND expires < ?1")?
         .execute([retention::oldest_session(prune.now).0])?;
     let oldest = retention::oldest_minute(prune.now);

@@ -3,9 +3,9 @@
 use std::sync::{Arc, PoisonError, RwLock};
 
 use drumtower_core::model::{
-    CalendarRef, CalendarVersion, IdempotencyEntry, IdempotencyHash, JobId, JobName, JobRecord,
-    JobVersion, Meta, NamespaceName, Run, RunId, SegmentId, SegmentRow, SessionId, SweepRow,
-    TokenRow, Unfired, WallMs,
+    AuditId, CalendarRef, CalendarVersion, IdempotencyEntry, IdempotencyHash, JobId, JobName,
+    JobRecord, JobVersion, Meta, NamespaceName, Run, RunId, SegmentId, SegmentRow, SessionId,
+    SettingRow, SweepRow, TokenRow, Unfired, WallMs,
 };
 use rusqlite::{Connection, Row, params};
 
@@ -13,10 +13,13 @@ use super::derived::Derived;
 use super::list_runs::{self, View};
 use super::pool::Pool;
 use super::run_rows::Payloads;
-use super::{calendar_rows, chunk, codec, history, job_rows, migrate, packed, rollups};
+use super::{
+    calendar_rows, chunk, codec, history, job_rows, migrate, packed, record_rows, rollups,
+};
 use crate::tally::merge_all;
 use crate::{
-    CounterRow, Error, JobFilter, JobPage, ParkedKey, PrunedRow, Read, Rollup, RunFilter, RunPage,
+    AuditFilter, AuditPage, CounterRow, Error, JobFilter, JobPage, ParkedKey, PrunedRow, Read,
+    Rollup, RunFilter, RunPage,
 };
 
 /// Reads the store beside its writer, from any thread.
@@ -158,6 +161,15 @@ impl Read for Reader {
 
     fn job_version(&self, id: JobId, version: u32) -> Result<Option<JobVersion>, Error> {
         self.read(|conn| job_rows::version(conn, id, version))
+    }
+
+    fn job_versions(
+        &self,
+        id: JobId,
+        before: Option<u32>,
+        limit: usize,
+    ) -> Result<Vec<JobVersion>, Error> {
+        self.read(|conn| job_rows::versions(conn, id, before, rows_of(limit)))
     }
 
     fn jobs(
@@ -325,6 +337,19 @@ impl Read for Reader {
         })?;
         tokens.sort_by_key(|token: &TokenRow| token.id);
         Ok(tokens)
+    }
+
+    fn settings(&self) -> Result<Vec<SettingRow>, Error> {
+        self.read(record_rows::all_settings)
+    }
+
+    fn audit(
+        &self,
+        filter: &AuditFilter,
+        before: Option<AuditId>,
+        limit: usize,
+    ) -> Result<AuditPage, Error> {
+        self.read(|conn| record_rows::audit_page(conn, filter, before, limit))
     }
 
     fn rollups(&self, job: Option<JobId>, from: i64, to: i64) -> Result<Vec<Rollup>, Error> {

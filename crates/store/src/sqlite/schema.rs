@@ -7,14 +7,15 @@
 pub const APPLICATION_ID: i32 = 0x4452_554d;
 
 /// The statements of each schema version, from 1.
-pub const MIGRATIONS: &[&[&str]] = &[VERSION_1, VERSION_2];
+pub const MIGRATIONS: &[&[&str]] = &[VERSION_1, VERSION_2, VERSION_3];
 
 /// The schema version that this program writes.
 pub const KNOWN: u32 = MIGRATIONS.len() as u32;
 
 /// The oldest schema version whose servers may write to a store of version [`KNOWN`]. A server of version 1 knows nothing
-/// of calendars: it would fire on days that they exclude.
-pub const OLDEST_SERVER: u32 = 2;
+/// of calendars: it would fire on days that they exclude. One of version 2 knows nothing of the audit log: what it changes
+/// would not be in it.
+pub const OLDEST_SERVER: u32 = 3;
 
 const VERSION_1: &[&str] = &[
     "CREATE TABLE meta(
@@ -167,4 +168,15 @@ const VERSION_2: &[&str] = &[
        PRIMARY KEY(namespace, calendar, job)) WITHOUT ROWID",
     "CREATE INDEX calendar_user_by_job ON calendar_user(job)",
     "CREATE TABLE sweep(cause TEXT PRIMARY KEY, body BLOB NOT NULL) WITHOUT ROWID",
+];
+
+const VERSION_3: &[&str] = &[
+    // An empty namespace is that of the whole installation.
+    "CREATE TABLE setting(
+       namespace TEXT NOT NULL,
+       name TEXT NOT NULL,
+       body BLOB NOT NULL,
+       PRIMARY KEY(namespace, name)) WITHOUT ROWID",
+    "CREATE TABLE audit_log(id INTEGER PRIMARY KEY, name TEXT NOT NULL, body BLOB NOT NULL)",
+    "CREATE INDEX audit_log_by_name ON audit_log(name)",
 ];

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use drumtower_core::change::{ChangeSet, JobChange, Prune, RunChange, ScheduleChange};
 use drumtower_core::model::{
-    Actor, CalendarRef, CalendarVersion, Counters, Epoch, IdempotencyEntry, IdempotencyHash, JobId,
-    JobRow, JobVersion, JsonText, Origin, Pause, Retention, Role, Run, RunId, RunState,
-    ScheduleRow, SegmentId, SegmentRow, SessionId, SweepCause, SweepRow, TokenId, TokenRow,
+    Actor, AuditAction, AuditEntry, AuditId, AuditKind, AuditObject, CalendarRef, CalendarVersion,
+    Counters, Epoch, IdempotencyEntry, IdempotencyHash, JobId, JobRow, JobVersion, JsonText,
+    Origin, Pause, Retention, Role, Run, RunId, RunState, ScheduleRow, SegmentId, SegmentRow,
+    SessionId, SettingKey, SettingName, SettingRow, SweepCause, SweepRow, TokenId, TokenRow,
     Unfired, UnfiredReason, WallMs,
 };
 use drumtower_store::conformance::sample::{self, T0};
@@ -444,11 +445,51 @@ impl Generator {
             };
             changes.tokens.insert(id, row);
         }
+        self.records(changes);
         if self.random.one_in(2) {
             changes.prune = Some(Prune {
                 now: self.now(),
                 limit: self.random.below(12) as usize,
             });
+        }
+    }
+
+    /// Settings and entries of the audit log; some of the entries are old enough to go.
+    fn records(&mut self, changes: &mut ChangeSet) {
+        if self.random.one_in(8) {
+            let names = [None, Some(sample::namespace("default"))];
+            let key = SettingKey {
+                namespace: names[self.random.below(2) as usize].clone(),
+                name: SettingName::Notify,
+            };
+            let row = SettingRow {
+                key: key.clone(),
+                revision: self.random.below(9) + 1,
+                value: None,
+                updated: self.now(),
+                actor: Actor::new("ann"),
+            };
+            changes.settings.insert(key, row);
+        }
+        if self.random.one_in(4) {
+            let back = self.random.below(2) as i64 * (AuditEntry::KEPT_MS + 1);
+            let at = self.now().plus(-back);
+            self.number += 1;
+            let id = AuditId(AuditId::first_at(at).0 + self.number % 4000);
+            let entry = AuditEntry {
+                id,
+                at,
+                actor: Actor::new("ann"),
+                action: AuditAction::Created,
+                object: AuditObject {
+                    kind: AuditKind::Job,
+                    namespace: None,
+                    name: format!("job-{}", self.random.below(3)),
+                },
+                version: None,
+                changes: Vec::new(),
+            };
+            changes.audit.insert(id, entry);
         }
     }
 

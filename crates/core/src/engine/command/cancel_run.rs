@@ -1,8 +1,12 @@
 //! Asks a run to stop. A waiting run is cancelled at once. A leased one keeps its place until its worker confirms or the
 //! lease ends; the request is durable when it is acknowledged, and the outcome that commits first stands.
 
-use crate::model::{Actor, CancelRequest, NamespaceName, Now, Reason, RunId, RunState};
+use crate::model::{
+    Actor, AuditAction, AuditKind, AuditObject, CancelRequest, NamespaceName, Now, Reason, RunId,
+    RunState,
+};
 
+use super::super::deeds::Told;
 use super::super::{AttemptRef, Effect, Engine, Refusal, Reply, ToWorker};
 use super::Answer;
 
@@ -27,7 +31,8 @@ impl Engine {
             .filter(|held| !outside(&held.run.namespace))
             .ok_or(Refusal::NoSuchRun(id))?;
         let run = &mut resident.run;
-        if run.cancel.is_none() {
+        let first = run.cancel.is_none();
+        if first {
             run.cancel = Some(CancelRequest {
                 at: now.wall,
                 actor: actor.clone(),
@@ -66,6 +71,19 @@ impl Engine {
                 self.end_run(now, id, RunState::Cancelled, Reason::Cancelled, Some(cause));
             }
         }
+        if first {
+            self.record_cancel(now, actor, id, &answer.namespace);
+        }
         Ok(Reply::Run(Box::new(answer)))
+    }
+
+    fn record_cancel(&mut self, now: Now, actor: &Actor, id: RunId, namespace: &NamespaceName) {
+        let object = AuditObject {
+            kind: AuditKind::Run,
+            namespace: Some(namespace.clone()),
+            name: id.to_string(),
+        };
+        let action = AuditAction::Cancelled;
+        self.record_deed(now, actor, id.segment(), action, object, Told::default());
     }
 }

@@ -1,6 +1,6 @@
 //! Keeps a new API token. The edge has drawn the secret; only its hash comes here.
 
-use crate::model::{Actor, Limits, Now, SpecError, TokenRow};
+use crate::model::{Actor, AuditAction, Limits, Now, SpecError, TokenRow};
 
 use super::super::{Effect, Engine, NewToken, Refusal, Reply};
 use super::Answer;
@@ -35,6 +35,7 @@ impl Engine {
         };
         self.tokens.insert(row.id, row.clone());
         self.building.token(row.id);
+        self.record_token_deed(now, actor, &row, AuditAction::Created);
         self.effect(Effect::TokensChanged);
         Ok(Reply::Token(Box::new(row)))
     }

@@ -1,6 +1,6 @@
 //! Deletes a calendar that no job uses. Its versions are kept, so that the past can still be explained.
 
-use crate::model::{Actor, CalendarRef, CalendarVersion, JobRecord, JobSpec, Now};
+use crate::model::{Actor, AuditAction, CalendarRef, CalendarVersion, JobRecord, JobSpec, Now};
 use crate::schedule::DateSet;
 
 use super::super::{Condition, Engine, Refusal, Reply};
@@ -29,6 +29,7 @@ impl Engine {
             spec: current.spec,
         };
         self.calendars.put(version.clone(), DateSet::no_day());
+        self.record_calendar_deed(now, actor, &version, AuditAction::Deleted, Vec::new());
         self.building.calendar(version);
         Ok(Reply::Deleted)
     }

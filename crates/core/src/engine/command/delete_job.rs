@@ -1,6 +1,6 @@
 //! Deletes a job: its schedule ends, its name is free, its runs go on to their end and keep their history.
 
-use crate::model::{Actor, Now};
+use crate::model::{Actor, AuditAction, Now};
 
 use super::super::{Condition, Engine, JobRef, Reply};
 use super::Answer;
@@ -23,6 +23,7 @@ impl Engine {
         self.building.schedule(id);
         self.arm_job(id);
         self.touch_job(now, actor, id);
+        self.record_job_deed(now, actor, id, AuditAction::Deleted, Vec::new());
         self.jobs.deleted(id, seq);
         Ok(Reply::Deleted)
     }

@@ -4,9 +4,11 @@ mod cancel_run;
 mod create_token;
 mod delete_calendar;
 mod delete_job;
+mod delete_setting;
 mod pause_job;
 mod put_calendar;
 mod put_job;
+mod put_setting;
 mod resume_job;
 mod revoke_token;
 mod trigger_runs;
@@ -54,7 +56,15 @@ impl Engine {
             Command::TriggerRuns { triggers } => Ok(self.trigger_runs(now, &actor, triggers)),
             Command::CancelRun { run, scope } => self.cancel_run(now, &actor, run, scope.as_ref()),
             Command::CreateToken { token } => self.create_token(now, &actor, token),
-            Command::RevokeToken { id } => self.revoke_token(id),
+            Command::RevokeToken { id } => self.revoke_token(now, &actor, id),
+            Command::PutSetting {
+                key,
+                value,
+                condition,
+            } => self.put_setting(now, &actor, key, value, condition),
+            Command::DeleteSetting { key, condition } => {
+                self.delete_setting(now, &actor, &key, condition)
+            }
         };
         self.effect(Effect::Reply { ticket, reply });
         Step::Done
@@ -91,7 +101,9 @@ impl Engine {
             }
             Command::PutCalendar { .. }
             | Command::CreateToken { .. }
-            | Command::RevokeToken { .. } => Vec::new(),
+            | Command::RevokeToken { .. }
+            | Command::PutSetting { .. }
+            | Command::DeleteSetting { .. } => Vec::new(),
         };
         keys.sort_unstable();
         keys.dedup();

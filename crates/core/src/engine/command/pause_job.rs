@@ -1,6 +1,6 @@
 //! Stops a job's schedule. Times already due are decided first; runs under way go on. Pausing twice changes nothing.
 
-use crate::model::{Actor, Now, Pause};
+use crate::model::{Actor, AuditAction, Now, Pause};
 
 use super::super::{Condition, Engine, JobRef};
 use super::Answer;
@@ -26,6 +26,7 @@ impl Engine {
             self.building.schedule(id);
             self.arm_job(id);
             self.touch_job(now, actor, id);
+            self.record_job_deed(now, actor, id, AuditAction::Paused, Vec::new());
         }
         Ok(self.job_reply(id, false))
     }

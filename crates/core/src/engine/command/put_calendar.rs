@@ -2,8 +2,12 @@
 //!
 //! Jobs that use it are planned anew in steps.
 
-use crate::model::{Actor, CalendarRef, CalendarSpec, CalendarVersion, Limits, Now};
+use crate::model::{
+    Actor, AuditAction, AuditKind, AuditObject, CalendarRef, CalendarSpec, CalendarVersion, Change,
+    Limits, Now, SegmentId,
+};
 
+use super::super::deeds::{self, Told};
 use super::super::{Condition, Engine, Refusal, Reply};
 use super::Answer;
 
@@ -39,8 +43,34 @@ impl Engine {
         };
         self.calendars.put(version.clone(), days);
         self.building.calendar(version.clone());
+        let (action, before) = match &current {
+            Some(current) => (AuditAction::Changed, Some(&current.spec)),
+            None => (AuditAction::Created, None),
+        };
+        let changes = deeds::changes(before, &version.spec);
+        self.record_calendar_deed(now, actor, &version, action, changes);
         self.sweep_calendar(now, calendar, version.version);
         Ok(reply(version, current.is_none()))
+    }
+
+    pub(super) fn record_calendar_deed(
+        &mut self,
+        now: Now,
+        actor: &Actor,
+        version: &CalendarVersion,
+        action: AuditAction,
+        changes: Vec<Change>,
+    ) {
+        let object = AuditObject {
+            kind: AuditKind::Calendar,
+            namespace: Some(version.spec.namespace.clone()),
+            name: version.spec.name.to_string(),
+        };
+        let told = Told {
+            version: Some(u64::from(version.version)),
+            changes,
+        };
+        self.record_deed(now, actor, SegmentId(0), action, object, told);
     }
 
     /// The calendar as it stands, at the version that the caller expects; `None` when there is none.

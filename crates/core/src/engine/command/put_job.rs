@@ -6,9 +6,11 @@
 use std::sync::Arc;
 
 use crate::model::{
-    Actor, JobId, JobRow, JobSpec, JobVersion, Now, ScheduleRow, SegmentId, UnfiredReason, WallMs,
+    Actor, AuditAction, JobId, JobRow, JobSpec, JobVersion, Now, ScheduleRow, SegmentId,
+    UnfiredReason, WallMs,
 };
 
+use super::super::deeds;
 use super::super::jobs::Job;
 use super::super::{Condition, Engine, JobRef, Refusal};
 use super::Answer;
@@ -70,6 +72,9 @@ impl Engine {
             .insert(Job::new(row, compiled, schedule, None, edition));
         self.building.job_inserted(id);
         self.building.version(version);
+        let spec = &self.jobs.expect(id).compiled.version.spec;
+        let changes = deeds::changes(None, spec);
+        self.record_job_deed(now, actor, id, AuditAction::Created, changes);
         self.plan_job(now, id);
         Ok(self.job_reply(id, true))
     }
@@ -106,8 +111,10 @@ impl Engine {
         let job = self.jobs.expect_mut(id);
         job.compiled = compiled;
         job.row.version = number;
+        let changes = deeds::changes(Some(&old.version.spec), &version.spec);
         self.building.version(version);
         self.touch_job(now, actor, id);
+        self.record_job_deed(now, actor, id, AuditAction::Changed, changes);
         if replan {
             self.plan_job(now, id);
         } else {

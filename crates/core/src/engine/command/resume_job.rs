@@ -1,6 +1,6 @@
 //! Lets a paused job fire again. The times of the pause obey `on_resume`, which makes no runs of them unless told otherwise.
 
-use crate::model::{Actor, Now};
+use crate::model::{Actor, AuditAction, Now};
 
 use super::super::{Condition, Engine, JobRef};
 use super::Answer;
@@ -21,6 +21,7 @@ impl Engine {
             job.schedule.paused_through = Some(now.wall);
             let after_end = job.after_end_ms().is_some();
             self.touch_job(now, actor, id);
+            self.record_job_deed(now, actor, id, AuditAction::Resumed, Vec::new());
             if after_end {
                 self.plan_job(now, id);
             } else {

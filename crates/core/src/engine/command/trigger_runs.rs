@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use crate::model::{
-    Actor, IdempotencyEntry, IdempotencyHash, Limits, Now, Origin, Run, SpecError, WallMs,
+    Actor, IdempotencyEntry, IdempotencyHash, JobId, Limits, Now, Origin, Run, SpecError, WallMs,
     check_params,
 };
 
+use super::super::jobs::Compiled;
 use super::super::runs::fresh_run;
-use super::super::{Engine, Refusal, Reply, Trigger, Triggered, When};
+use super::super::{Engine, Refusal, Reply, Rerun, Trigger, Triggered, When};
 
 impl Engine {
     pub(super) fn trigger_runs(
@@ -33,7 +34,10 @@ impl Engine {
     ) -> Result<Triggered, Refusal> {
         check_params("params", trigger.params.as_ref()).map_err(Refusal::Invalid)?;
         let due = due_of(now, &trigger).map_err(Refusal::Invalid)?;
-        let Some(job) = self.jobs.named(&trigger.job) else {
+        let named = self.jobs.named(&trigger.job);
+        // A job of the same name that was made later is another job.
+        let same = |id: &JobId| trigger.rerun.as_ref().is_none_or(|rerun| rerun.job == *id);
+        let Some(job) = named.filter(same) else {
             return Err(Refusal::NoSuchJob(trigger.job));
         };
         let hash = match &trigger.idempotency_key {
@@ -66,12 +70,17 @@ impl Engine {
             self.keys.used(entry.clone(), seq);
             self.building.key(entry);
         }
+        let compiled = self.definition_for(job, trigger.rerun.as_deref());
         let job = self.jobs.expect(job);
-        let compiled = Arc::clone(&job.compiled);
         let fresh = fresh_run(run, job, Origin::Api, actor.clone(), now);
+        let rerun = trigger.rerun.map(|rerun| *rerun);
         let run_row = Run {
             due,
-            params: trigger.params,
+            job_version: compiled.version.version,
+            retention: compiled.version.spec.retention,
+            nominal: rerun.as_ref().and_then(|rerun| rerun.nominal),
+            rerun_of: rerun.as_ref().map(|rerun| rerun.of),
+            params: trigger.params.or(rerun.and_then(|rerun| rerun.params)),
             idempotency_key: trigger.idempotency_key,
             ..fresh
         };
@@ -80,6 +89,19 @@ impl Engine {
             run,
             repeated: false,
         })
+    }
+
+    /// The job's current definition, or the one that a repeated run was made from.
+    fn definition_for(&mut self, job: JobId, rerun: Option<&Rerun>) -> Arc<Compiled> {
+        let current = self.jobs.expect(job).row.version;
+        match rerun.and_then(|rerun| rerun.version.clone()) {
+            Some(version) if version.version != current => {
+                let number = version.version;
+                self.adopt_version(version);
+                self.pinned(job, number)
+            }
+            _ => Arc::clone(&self.jobs.expect(job).compiled),
+        }
     }
 }
 
@@ -95,13 +117,18 @@ fn check_key(trigger: &Trigger, key: &str) -> Result<(IdempotencyHash, Idempoten
     let job = &trigger.job;
     let hash = IdempotencyHash::of(job.namespace.as_str(), job.name.as_str(), key);
     let params = trigger.params.as_ref().map_or("", |params| params.as_str());
+    let rerun = trigger.rerun.as_ref().map(|rerun| {
+        let version = rerun.version.as_ref().map_or(0, |version| version.version);
+        format!("{} {version}", rerun.of)
+    });
+    let verb = rerun.as_deref().unwrap_or("trigger");
     let fingerprint = match trigger.when {
-        None => IdempotencyHash::fingerprint(&["trigger", params]),
+        None => IdempotencyHash::fingerprint(&[verb, params]),
         Some(When::At(at)) => {
-            IdempotencyHash::fingerprint(&["trigger", params, "at", &at.0.to_string()])
+            IdempotencyHash::fingerprint(&[verb, params, "at", &at.0.to_string()])
         }
         Some(When::After(ms)) => {
-            IdempotencyHash::fingerprint(&["trigger", params, "after", &ms.to_string()])
+            IdempotencyHash::fingerprint(&[verb, params, "after", &ms.to_string()])
         }
     };
     Ok((hash, fingerprint))

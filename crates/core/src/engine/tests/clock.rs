@@ -151,6 +151,7 @@ fn a_clock_that_runs_ahead_makes_nothing_old_enough_to_delete() {
         params: None,
         idempotency_key: None,
         when: None,
+        rerun: None,
     };
     let input = Input::Command {
         ticket: Ticket(1),

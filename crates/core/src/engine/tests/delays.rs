@@ -12,6 +12,7 @@ fn later(world: &mut World, when: When) -> RunId {
         params: None,
         idempotency_key: None,
         when: Some(when),
+        rerun: None,
     };
     let command = Command::TriggerRuns {
         triggers: vec![trigger],
@@ -132,6 +133,7 @@ fn a_key_holds_for_the_same_delay_only() {
             params: None,
             idempotency_key: Some("k".into()),
             when,
+            rerun: None,
         };
         let command = Command::TriggerRuns {
             triggers: vec![trigger],
@@ -155,6 +157,7 @@ fn further_ahead_than_anyone_means_is_refused() {
         params: None,
         idempotency_key: None,
         when: Some(When::After(u64::MAX)),
+        rerun: None,
     };
     let answer = world.command(Command::TriggerRuns {
         triggers: vec![trigger],

@@ -3,6 +3,7 @@
 mod calendars;
 mod clock;
 mod decisions;
+mod deeds;
 mod delays;
 mod fires;
 mod hazards;
@@ -13,6 +14,8 @@ mod parks;
 mod priorities;
 mod races;
 mod random;
+mod reruns;
+mod settings;
 mod tables;
 mod triggers;
 mod world;

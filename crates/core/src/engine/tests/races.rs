@@ -10,6 +10,7 @@ fn many(count: usize) -> Command {
         params: None,
         idempotency_key: None,
         when: None,
+        rerun: None,
     };
     Command::TriggerRuns {
         triggers: vec![trigger; count],
@@ -155,6 +156,7 @@ fn a_long_line_does_not_starve_its_neighbour() {
         params: None,
         idempotency_key: None,
         when: None,
+        rerun: None,
     };
     world
         .command(Command::TriggerRuns {

@@ -261,6 +261,7 @@ impl Play {
                     params: None,
                     idempotency_key: None,
                     when: None,
+                    rerun: None,
                 };
                 self.step_command(Command::TriggerRuns {
                     triggers: vec![trigger],

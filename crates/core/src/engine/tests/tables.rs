@@ -20,6 +20,8 @@ pub(super) struct Tables {
     pub(super) segments: BTreeMap<SegmentId, SegmentRow>,
     pub(super) calendars: BTreeMap<(CalendarRef, u32), CalendarVersion>,
     pub(super) sweeps: BTreeMap<SweepCause, SweepRow>,
+    pub(super) settings: BTreeMap<SettingKey, SettingRow>,
+    pub(super) audit: BTreeMap<AuditId, AuditEntry>,
 }
 
 impl Tables {
@@ -85,6 +87,10 @@ impl Tables {
             );
         }
         self.sweeps.extend(changes.sweeps);
+        self.settings.extend(changes.settings);
+        for (id, entry) in changes.audit {
+            assert!(self.audit.insert(id, entry).is_none(), "{id} twice");
+        }
     }
 
     pub(super) fn record(&self, id: JobId) -> Option<JobRecord> {

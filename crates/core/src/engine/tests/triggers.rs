@@ -15,6 +15,7 @@ fn a_triggered_run_is_created_and_assigned_in_one_batch() {
         params: None,
         idempotency_key: None,
         when: None,
+        rerun: None,
     };
     let command = Command::TriggerRuns {
         triggers: vec![trigger],
@@ -68,6 +69,7 @@ fn two_triggers_with_one_key_in_one_batch_make_one_run() {
         params: None,
         idempotency_key: Some("k".into()),
         when: None,
+        rerun: None,
     };
     let Ok(Reply::Triggered(results)) = world.command(Command::TriggerRuns {
         triggers: vec![trigger(), trigger()],
@@ -271,6 +273,7 @@ fn a_run_made_and_cancelled_in_one_batch_never_was_active() {
         params: None,
         idempotency_key: None,
         when: None,
+        rerun: None,
     };
     let actor = Actor::new("tester");
     let command = Command::TriggerRuns {
@@ -303,6 +306,7 @@ fn a_load_that_began_before_a_run_ended_does_not_revive_it() {
             params: None,
             idempotency_key: None,
             when: None,
+            rerun: None,
         };
         world
             .command(Command::TriggerRuns {

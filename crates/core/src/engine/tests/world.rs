@@ -95,6 +95,7 @@ impl World {
             segments: segments.collect(),
             counters: tables.counters.clone().into_iter().collect(),
             tokens: Vec::new(),
+            settings: tables.settings.values().cloned().collect(),
             jobs: jobs
                 .into_iter()
                 .filter_map(|id| tables.record(id))
@@ -268,6 +269,7 @@ impl World {
             params: params.map(|text| JsonText::parse("params", text).expect("JSON")),
             idempotency_key: key.map(str::to_owned),
             when: None,
+            rerun: None,
         };
         match self.command(Command::TriggerRuns {
             triggers: vec![trigger],
@@ -285,6 +287,7 @@ impl World {
                 params: None,
                 idempotency_key: None,
                 when,
+                rerun: None,
             };
             let triggers = vec![trigger; 1000];
             self.command(Command::TriggerRuns { triggers })

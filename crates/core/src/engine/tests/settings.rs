@@ -1,0 +1,73 @@
+//! Settings: set, changed under a condition, deleted, kept over restarts.
+
+use super::super::*;
+use super::world::*;
+use crate::model::*;
+
+fn key() -> SettingKey {
+    SettingKey {
+        namespace: Some(NamespaceName::default()),
+        name: SettingName::Notify,
+    }
+}
+
+fn put(world: &mut World, text: &str, condition: Condition) -> Result<(u64, bool), Refusal> {
+    let value = JsonText::parse("value", text).expect("JSON");
+    let command = Command::PutSetting {
+        key: key(),
+        value,
+        condition,
+    };
+    match world.command(command)? {
+        Reply::Setting { row, created } => Ok((row.revision, created)),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_setting_is_set_changed_and_deleted() {
+    let mut world = World::new();
+    let rule = r#"{"rules":[{"on":["failure"],"email":["ops@example.com"]}]}"#;
+    assert_eq!(put(&mut world, rule, Condition::Absent), Ok((1, true)));
+    assert_eq!(put(&mut world, rule, Condition::Any), Ok((1, false)));
+    world.restart();
+    assert_eq!(
+        put(&mut world, "{}", Condition::Absent),
+        Err(Refusal::SettingThere(SettingName::Notify))
+    );
+    assert_eq!(
+        put(&mut world, "{}", Condition::Revision(7)),
+        Err(Refusal::StaleSetting {
+            name: SettingName::Notify,
+            given: 7,
+            current: 1
+        })
+    );
+    assert_eq!(
+        put(&mut world, "{}", Condition::Revision(1)),
+        Ok((2, false))
+    );
+    let delete = |condition| Command::DeleteSetting {
+        key: key(),
+        condition,
+    };
+    world.command(delete(Condition::Revision(2))).unwrap();
+    let gone = world.command(delete(Condition::Any)).unwrap_err();
+    assert_eq!(gone, Refusal::NoSuchSetting(SettingName::Notify));
+    assert_eq!(put(&mut world, rule, Condition::Absent), Ok((4, true)));
+    let actions: Vec<&str> = world
+        .tables
+        .audit
+        .values()
+        .map(|entry| entry.action.as_str())
+        .collect();
+    assert_eq!(actions, ["created", "changed", "deleted", "created"]);
+}
+
+#[test]
+fn a_wrong_value_changes_nothing() {
+    let mut world = World::new();
+    let refused = put(&mut world, r#"{"rules":[{"on":["late"]}]}"#, Condition::Any);
+    assert!(matches!(refused, Err(Refusal::Invalid(error)) if error.field == "value.rules[0]"));
+    assert!(world.tables.settings.is_empty() && world.tables.audit.is_empty());
+}

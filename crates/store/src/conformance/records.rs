@@ -1,0 +1,155 @@
+//! Settings and the audit log.
+
+use drumtower_core::change::{ChangeSet, Prune};
+use drumtower_core::model::{
+    Actor, AuditAction, AuditEntry, AuditId, AuditKind, AuditObject, Change, JsonText, SettingKey,
+    SettingName, SettingRow, WallMs,
+};
+
+use super::World;
+use super::sample::{T0, namespace};
+use crate::AuditFilter;
+
+pub fn settings(world: &mut World) {
+    let setting = |of: Option<&str>, revision, value: Option<&str>| SettingRow {
+        key: SettingKey {
+            namespace: of.map(namespace),
+            name: SettingName::Notify,
+        },
+        revision,
+        value: value.map(|text| JsonText::parse("value", text).expect("JSON")),
+        updated: T0,
+        actor: Actor::new("admin"),
+    };
+    let set = |rows: Vec<SettingRow>| ChangeSet {
+        settings: rows.into_iter().map(|row| (row.key.clone(), row)).collect(),
+        ..ChangeSet::default()
+    };
+    world.commit(set(vec![
+        setting(Some("b"), 1, Some("{}")),
+        setting(None, 1, Some(r#"{"rules":[]}"#)),
+    ]));
+    world.commit(set(vec![
+        setting(Some("b"), 2, None),
+        setting(Some("a"), 1, Some("{}")),
+    ]));
+    assert_eq!(
+        world.read().settings().expect("they are read"),
+        [
+            setting(None, 1, Some(r#"{"rules":[]}"#)),
+            setting(Some("a"), 1, Some("{}")),
+            setting(Some("b"), 2, None),
+        ]
+    );
+}
+
+const MINUTE_MS: i64 = 60_000;
+
+fn entry(number: i64, name: &str) -> AuditEntry {
+    let at = T0.plus(number * MINUTE_MS);
+    let value = |text| JsonText::parse("value", text).expect("JSON");
+    AuditEntry {
+        id: AuditId(AuditId::first_at(at).0 + 7),
+        at,
+        actor: Actor::new(if number % 2 == 0 { "ann" } else { "bob" }),
+        action: AuditAction::ALL[number as usize % 3],
+        object: AuditObject {
+            kind: AuditKind::ALL[number as usize % 2],
+            namespace: (number % 4 != 0).then(|| namespace("team-a")),
+            name: name.to_owned(),
+        },
+        version: Some(number as u64),
+        changes: vec![Change {
+            field: "weight".to_owned(),
+            before: None,
+            after: Some(value("[1, \"ä\"]")),
+        }],
+    }
+}
+
+fn set(entries: &[AuditEntry]) -> ChangeSet {
+    ChangeSet {
+        audit: entries
+            .iter()
+            .map(|entry| (entry.id, entry.clone()))
+            .collect(),
+        ..ChangeSet::default()
+    }
+}
+
+pub fn audit(world: &mut World) {
+    let all: Vec<AuditEntry> = (0..12)
+        .map(|n| entry(n, if n % 3 == 0 { "x" } else { "y" }))
+        .collect();
+    world.commit(set(&all[..5]));
+    world.commit(set(&all[5..]));
+    let listed = |filter: &AuditFilter, limit: usize| {
+        let (mut found, mut before) = (Vec::new(), None);
+        loop {
+            let page = world
+                .read()
+                .audit(filter, before, limit)
+                .expect("it is read");
+            assert!(page.entries.len() <= limit);
+            found.extend(page.entries);
+            match page.next {
+                Some(next) => before = Some(next),
+                None => return found,
+            }
+        }
+    };
+    let newest: Vec<AuditEntry> = all.iter().rev().cloned().collect();
+    for limit in [1, 5, 12, 100] {
+        assert_eq!(listed(&AuditFilter::default(), limit), newest);
+    }
+    let only = |takes: &dyn Fn(&AuditEntry) -> bool| -> Vec<AuditEntry> {
+        newest
+            .iter()
+            .filter(|entry| takes(entry))
+            .cloned()
+            .collect()
+    };
+    let filter = AuditFilter {
+        name: Some("x".to_owned()),
+        ..AuditFilter::default()
+    };
+    assert_eq!(listed(&filter, 3), only(&|it| it.object.name == "x"));
+    let filter = AuditFilter {
+        namespace: Some(namespace("team-a")),
+        kind: Some(AuditKind::Calendar),
+        actor: Some("bob".to_owned()),
+        ..AuditFilter::default()
+    };
+    assert_eq!(listed(&filter, 2).len(), 6);
+    let filter = AuditFilter {
+        action: Some(AuditAction::Changed),
+        since: Some(T0.plus(4 * MINUTE_MS)),
+        until: Some(T0.plus(10 * MINUTE_MS)),
+        ..AuditFilter::default()
+    };
+    let within = |at: WallMs| at >= T0.plus(4 * MINUTE_MS) && at < T0.plus(10 * MINUTE_MS);
+    let expected = only(&|it| it.action == AuditAction::Changed && within(it.at));
+    assert_eq!(expected.len(), 2);
+    assert_eq!(listed(&filter, 2), expected);
+    world.refuse(set(&all[3..4]));
+}
+
+pub fn old_entries_go(world: &mut World) {
+    let all: Vec<AuditEntry> = (0..5).map(|n| entry(n, "x")).collect();
+    world.commit(set(&all));
+    let prune = |minutes: i64, limit| ChangeSet {
+        prune: Some(Prune {
+            now: T0.plus(AuditEntry::KEPT_MS + minutes * MINUTE_MS),
+            limit,
+        }),
+        ..ChangeSet::default()
+    };
+    let left = |world: &World| {
+        let page = world.read().audit(&AuditFilter::default(), None, 100);
+        page.expect("it is read").entries.len()
+    };
+    world.commit(prune(3, 2));
+    assert_eq!(left(world), 3, "no more than the limit at once");
+    world.commit(prune(3, 2));
+    assert_eq!(left(world), 2, "those that are young enough stay");
+}
