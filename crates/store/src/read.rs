@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use drumtower_core::model::{
     AuditAction, AuditEntry, AuditId, AuditKind, CalendarRef, CalendarVersion, Counters,
     IdempotencyEntry, IdempotencyHash, JobId, JobName, JobRecord, JobRow, JobVersion, Meta,
-    NamespaceName, Run, RunId, RunState, SegmentId, SegmentRow, SettingRow, SweepRow, TokenRow,
+    NamespaceName, Origin, Run, RunId, RunState, SegmentId, SegmentRow, SettingRow, SweepRow, TokenRow,
     Unfired, WallMs,
 };
 
@@ -21,6 +21,8 @@ pub struct JobFilter {
     /// All of these must match.
     pub labels: Vec<(String, String)>,
     pub paused: Option<bool>,
+    /// How the name begins.
+    pub prefix: Option<String>,
 }
 
 impl JobFilter {
@@ -31,6 +33,10 @@ impl JobFilter {
             && self
                 .paused
                 .is_none_or(|paused| paused == row.paused.is_some())
+            && self
+                .prefix
+                .as_ref()
+                .is_none_or(|prefix| row.name.as_str().starts_with(prefix))
     }
 
     pub(crate) fn takes_labels(&self, labels: &BTreeMap<String, String>) -> bool {
@@ -55,6 +61,9 @@ pub struct RunFilter {
     pub job: Option<JobId>,
     /// Empty means every state.
     pub states: Vec<RunState>,
+    pub origin: Option<Origin>,
+    /// Runs below this id are not listed, and not looked at.
+    pub since: Option<RunId>,
 }
 
 impl RunFilter {
@@ -64,6 +73,12 @@ impl RunFilter {
             .is_none_or(|namespace| *namespace == run.namespace)
             && self.job.is_none_or(|job| job == run.job)
             && self.takes_state(run.state)
+            && self.origin.is_none_or(|origin| origin == run.origin)
+            && self.takes_id(run.id)
+    }
+
+    pub(crate) fn takes_id(&self, id: RunId) -> bool {
+        self.since.is_none_or(|since| id >= since)
     }
 
     pub(crate) fn takes_state(&self, state: RunState) -> bool {

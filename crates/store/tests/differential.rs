@@ -4,7 +4,7 @@
 
 mod generate;
 
-use drumtower_core::model::{JobId, JobRecord, RunState, WallMs};
+use drumtower_core::model::{JobId, JobRecord, Origin, RunState, WallMs};
 use drumtower_store::conformance::{all_runs, sample};
 use drumtower_store::memory::Memory;
 use drumtower_store::sqlite::{self, Options, Reader, Writer};
@@ -227,6 +227,11 @@ fn filters(generator: &Generator) -> Vec<RunFilter> {
         filters.push(RunFilter {
             job: Some(job),
             states: vec![RunState::Completed],
+            ..RunFilter::default()
+        });
+        filters.push(RunFilter {
+            job: Some(job),
+            origin: Some(Origin::Schedule),
             ..RunFilter::default()
         });
     }

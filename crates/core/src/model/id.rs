@@ -4,9 +4,11 @@
 //! growing within its segment, an integer key in every database. As text it is a prefix and thirteen characters of
 //! base 32 in an alphabet that sorts like the number. JSON always carries the text: the number outgrows JavaScript's.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::WallMs;
@@ -105,6 +107,22 @@ macro_rules! text_id {
                     .and_then(|digits| decode(digits.as_bytes()))
                     .map(Self)
                     .ok_or_else(|| IdError { given: text.chars().take(64).collect(), kind: $kind, prefix: $prefix })
+            }
+        }
+
+        impl JsonSchema for $name {
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            /// Thirteen characters hold one bit more than an id has, so the first of them ends at `f`.
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                let pattern = concat!("^", $prefix, "[0-9a-f][0-9a-hjkmnp-tv-z]{12}$");
+                json_schema!({"type": "string", "pattern": pattern})
             }
         }
 

@@ -514,7 +514,7 @@ pub struct Unfired {
     pub server: Actor,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum UnfiredReason {
     /// A scheduled run of the job had not ended.

@@ -10,13 +10,14 @@
 //! A terminal state absorbs: the first valid writer wins. Each transition is kept with its time and reason. Attempts are
 //! numbered from 1 and each carries a fence greater than every one before it.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
     Actor, Fence, JobId, JsonText, NamespaceName, ProcessId, Retention, RunId, WallMs, WorkerName,
 };
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum RunState {
     Pending,
@@ -65,7 +66,7 @@ impl RunState {
 }
 
 /// What made a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
     /// The job's own schedule.
@@ -75,7 +76,7 @@ pub enum Origin {
 }
 
 /// Why a run changed state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
     Created,
@@ -129,7 +130,7 @@ pub struct AttemptEnd {
     pub log: Option<LogLocator>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AttemptOutcome {
     Succeeded,

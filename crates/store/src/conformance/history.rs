@@ -1,7 +1,7 @@
 //! Listings: exactly newest id first, whichever way the runs are kept.
 
 use drumtower_core::change::RunChange;
-use drumtower_core::model::{Retention, Run, RunId, RunState};
+use drumtower_core::model::{Origin, Retention, Run, RunId, RunState};
 
 use super::sample::{self, T0, job_id, namespace, run_id};
 use super::{World, all_runs};
@@ -148,6 +148,9 @@ pub fn filters(world: &mut World) {
     let active = sample::run(60, 900, job_id(2));
     world.commit(sample::runs([RunChange::Insert(active.clone())]));
     all.push(active);
+    let mut known = ids(&all);
+    known.sort_unstable();
+    let middle = known[known.len() / 2];
     let filters = [
         RunFilter {
             namespace: Some(namespace("team-b")),
@@ -172,6 +175,22 @@ pub fn filters(world: &mut World) {
         RunFilter {
             namespace: Some(namespace("nobody")),
             ..RunFilter::default()
+        },
+        RunFilter {
+            origin: Some(Origin::Api),
+            ..RunFilter::default()
+        },
+        RunFilter {
+            origin: Some(Origin::Schedule),
+            ..RunFilter::default()
+        },
+        RunFilter {
+            since: Some(middle),
+            ..RunFilter::default()
+        },
+        RunFilter {
+            since: Some(middle),
+            ..of_job(1, &[RunState::Failed])
         },
     ];
     for filter in filters {

@@ -275,6 +275,15 @@ pub fn list(world: &mut World) {
             ..JobFilter::default()
         };
         assert_eq!(listed(&awake, limit), ["x/a", "x/b", "x/d", "x/e"]);
+        let beginning = |prefix: &str, within: Option<&str>| JobFilter {
+            namespace: within.map(namespace),
+            prefix: Some(prefix.to_owned()),
+            ..JobFilter::default()
+        };
+        assert_eq!(listed(&beginning("c", None), limit), ["x/c", "y/c"]);
+        assert_eq!(listed(&beginning("c", Some("x")), limit), ["x/c"]);
+        assert_eq!(listed(&beginning("", Some("y")), limit), everything[5..]);
+        assert!(listed(&beginning("cc", Some("x")), limit).is_empty());
     }
 }
 

@@ -1,7 +1,7 @@
 //! The ways to jobs: by id, by name, by due time, by calendar.
 
 use drumtower_core::model::{
-    CalendarRef, JobId, JobName, JobRecord, JobVersion, NamespaceName, Unfired, WallMs,
+    CalendarRef, JobId, JobName, JobRecord, JobRow, JobVersion, NamespaceName, Unfired, WallMs,
 };
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -79,27 +79,22 @@ pub fn list(
     after: Option<&(NamespaceName, JobName)>,
     limit: usize,
 ) -> Result<JobPage, Error> {
-    // The empty text comes before every name.
-    let only = filter.namespace.as_ref().map_or("", NamespaceName::as_str);
-    let (namespace, name) = after.map_or((only, ""), |(namespace, name)| {
-        (namespace.as_str(), name.as_str())
-    });
+    let place = first_place(filter);
+    // What comes right after a name ends with a zero byte, which no name holds.
+    let next = after.map(|(namespace, name)| (namespace.as_str(), format!("{name}\0")));
+    let (namespace, name) = next.map_or(place.clone(), |next| next.max(place));
     let mut records = Records::new(conn)?;
     let mut select = conn.prepare_cached(concat!(
         columns!(),
         "FROM job LEFT JOIN schedule ON schedule.job = job.id
-         WHERE deleted = 0 AND (namespace, name) > (?1, ?2) ORDER BY namespace, name LIMIT ?3"
+         WHERE deleted = 0 AND (namespace, name) >= (?1, ?2) ORDER BY namespace, name LIMIT ?3"
     ))?;
     let mut rows = select.query(params![namespace, name, LOOKS as i64])?;
     let mut page = JobPage::default();
     let mut looked = 0;
     while let Some(columns) = rows.next()? {
         let row = job_row(columns)?;
-        if filter
-            .namespace
-            .as_ref()
-            .is_some_and(|only| row.namespace > *only)
-        {
+        if is_past(filter, &row) {
             return Ok(page);
         }
         looked += 1;
@@ -113,6 +108,28 @@ pub fn list(
         }
     }
     Ok(page)
+}
+
+/// Where the first job that a filter takes may be. The empty text comes before every name.
+fn first_place(filter: &JobFilter) -> (&str, String) {
+    match (&filter.namespace, &filter.prefix) {
+        (Some(namespace), Some(prefix)) => (namespace.as_str(), prefix.clone()),
+        (Some(namespace), None) => (namespace.as_str(), String::new()),
+        (None, _) => ("", String::new()),
+    }
+}
+
+/// Whether neither this job nor any after it is taken.
+fn is_past(filter: &JobFilter, row: &JobRow) -> bool {
+    let Some(only) = &filter.namespace else {
+        return false;
+    };
+    let beyond = |prefix: &String| {
+        let name = row.name.as_str();
+        name > prefix.as_str() && !name.starts_with(prefix)
+    };
+    row.namespace > *only
+        || (row.namespace == *only && filter.prefix.as_ref().is_some_and(beyond))
 }
 
 /// Jobs by (next_due, id) after the given place. The index alone tells which; the rows are then looked up in order of id,

@@ -164,16 +164,19 @@ fn fill(
     let mut page = RunPage::default();
     loop {
         match merge.next()? {
+            Next::Run(id, _) if !filter.takes_id(RunId(id)) => return Ok(page),
             Next::Run(id, place) => {
                 let run = read(conn, filter, view, RunId(id), place)?;
                 page.runs.extend(run.filter(|run| filter.takes(run)));
                 if page.runs.len() >= limit {
-                    page.next = (!merge.is_empty()).then_some(RunId(id));
+                    let more = !merge.is_empty() && filter.since != Some(RunId(id));
+                    page.next = more.then_some(RunId(id));
                     return Ok(page);
                 }
             }
             Next::Pause(below) => {
-                page.next = Some(RunId(below));
+                let below = RunId(below);
+                page.next = filter.since.is_none_or(|since| below > since).then_some(below);
                 return Ok(page);
             }
             Next::End => return Ok(page),
