@@ -27,6 +27,10 @@ pub const GENERATORS: &[Generator] = &[
         path: "docs/reference/calendar.schema.json",
         arguments: &["schema", "calendar"],
     },
+    Generator {
+        path: "docs/reference/openapi.json",
+        arguments: &["schema", "openapi"],
+    },
 ];
 
 impl Generator {

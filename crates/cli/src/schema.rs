@@ -1,4 +1,4 @@
-//! `drumtower schema`: what manifests may say, for editors and for people.
+//! `drumtower schema`: what manifests and requests may say, for editors, programs and people.
 
 use clap::Subcommand;
 use drumtower_core::model::{CalendarSpec, JobSpec};
@@ -18,12 +18,20 @@ pub enum Command {
     ///     drumtower schema calendar > calendar.schema.json
     #[command(verbatim_doc_comment)]
     Calendar,
+    /// Print the description of the HTTP API, in OpenAPI 3.1
+    ///
+    /// The server serves the same at /api/openapi.json.
+    ///
+    ///     drumtower schema openapi > openapi.json
+    #[command(verbatim_doc_comment)]
+    Openapi,
 }
 
 pub fn run(command: &Command) -> Result<()> {
     let schema = match command {
         Command::Job => schemars::schema_for!(JobSpec),
         Command::Calendar => schemars::schema_for!(CalendarSpec),
+        Command::Openapi => return line(drumtower_server::api::openapi::text().trim_end()),
     };
     line(&format!("{:#}", schema.to_value()))
 }

@@ -224,7 +224,8 @@ async fn open_doors(
     address: SocketAddr,
 ) -> Result<(Edge, Started, watch::Sender<bool>), Error> {
     let tokens = Arc::clone(&reader);
-    let tokens = blocking(move || tokens.tokens()).await??;
+    let look = move || Ok::<_, drumtower_store::Error>((tokens.tokens()?, tokens.meta()?));
+    let (tokens, meta) = blocking(look).await??;
     let bootstrap = first_start::prepare(&options.data, handle, tokens).await?;
     let local = Secret::draw().map_err(first_start::Error::Random)?;
     let (kept, secret) = (Arc::clone(&reader), local.clone());
@@ -237,6 +238,7 @@ async fn open_doors(
         reader,
         authority,
         logs,
+        cursors: api::cursor::Key::of(&meta.cluster),
         server: Arc::from(options.name.as_str()),
         data: Arc::new(options.data.clone()),
         stopping: stops,

@@ -17,7 +17,9 @@ use super::{
     Actor, Fence, JobId, JsonText, NamespaceName, ProcessId, Retention, RunId, WallMs, WorkerName,
 };
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum RunState {
     Pending,

@@ -8,41 +8,55 @@ use std::borrow::Cow;
 use axum::Extension;
 use axum::body::Bytes;
 use axum::extract::State;
-use axum::http::{HeaderValue, Uri, header};
+use axum::http::{HeaderMap, HeaderValue, Uri, header};
 use axum::response::IntoResponse;
 use drumtower_core::engine::{Command, JobRef, Reply, Trigger};
 use drumtower_core::model::{JobName, Limits, NameError, NamespaceName};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::body::{self, Bounded};
-use super::problem::{self, Problem};
+use super::problem::{self, Kind, Problem};
 use super::query::Parameters;
-use super::trigger::{Answer, checked_key, params, when};
+use super::trigger::{Answer, checked_key, key_of, params, when};
 use super::{Edge, internal};
 use crate::auth::Principal;
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Batch<'a> {
+#[schemars(rename = "Batch")]
+pub struct Batch<'a> {
     #[serde(borrow)]
+    #[schemars(length(max = 1000))]
     runs: Vec<Item<'a>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "BatchItem")]
 struct Item<'a> {
+    /// The token's own unless given.
     #[serde(borrow, default)]
+    #[schemars(with = "Option<NamespaceName>")]
     namespace: Option<Text<'a>>,
     #[serde(borrow)]
+    #[schemars(with = "JobName")]
     job: Text<'a>,
+    /// Instead of the job's own.
     #[serde(borrow, default)]
+    #[schemars(with = "Option<serde_json::Value>")]
     params: Option<&'a RawValue>,
     #[serde(borrow, default)]
+    #[schemars(with = "Option<String>", length(min = 1, max = 256))]
     idempotency_key: Option<Text<'a>>,
+    /// How long after the request it is due, such as `30m`; not with `at`.
     #[serde(borrow, default)]
+    #[schemars(with = "Option<String>")]
     delay: Option<Text<'a>>,
+    /// When it is due, in RFC 3339; not with `delay`.
     #[serde(borrow, default)]
+    #[schemars(with = "Option<String>")]
     at: Option<Text<'a>>,
 }
 
@@ -51,13 +65,15 @@ struct Item<'a> {
 #[serde(transparent)]
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
-#[derive(Serialize)]
-struct Answers<'a> {
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "BatchAnswer")]
+pub struct Answers<'a> {
     runs: Vec<Entry<'a>>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
+#[schemars(rename = "BatchEntry")]
 enum Entry<'a> {
     Made(Answer),
     Refused { problem: problem::Body<'a> },
@@ -67,10 +83,12 @@ pub async fn trigger(
     State(edge): State<Edge>,
     Extension(principal): Extension<Principal>,
     uri: Uri,
+    headers: HeaderMap,
     Bounded(bytes): Bounded<{ body::BATCH }>,
 ) -> Result<impl IntoResponse, Problem> {
     Parameters::read(&uri, &[])?;
-    let (triggers, mut outcomes) = read(&bytes, &principal)?;
+    let key = batch_key(&headers)?;
+    let (triggers, mut outcomes) = read(&bytes, &principal, key.as_deref())?;
     drop(bytes);
     if !triggers.is_empty() {
         let count = triggers.len();
@@ -96,10 +114,29 @@ pub async fn trigger(
     Ok(([(header::CONTENT_TYPE, kind)], answer(&outcomes)?))
 }
 
+/// The key of the whole batch: an item without one of its own gets this and its place, so that a repeated batch makes no
+/// second run. It leaves room for the place.
+fn batch_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
+    const ROOM: usize = 4;
+    let key = key_of(headers)?;
+    let most = Limits::IDEMPOTENCY_KEY_CHARS - ROOM;
+    match &key {
+        Some(key) if key.chars().count() > most => Err(Problem::new(
+            Kind::InvalidHeader,
+            format!("Idempotency-Key: that of a batch may have {most} characters"),
+        )),
+        _ => Ok(key),
+    }
+}
+
 type Outcome = Option<Result<Answer, Problem>>;
 
 /// The triggers to carry out, and one outcome per item: settled for those refused here, open for the others.
-fn read(bytes: &Bytes, principal: &Principal) -> Result<(Vec<Trigger>, Vec<Outcome>), Problem> {
+fn read(
+    bytes: &Bytes,
+    principal: &Principal,
+    key: Option<&str>,
+) -> Result<(Vec<Trigger>, Vec<Outcome>), Problem> {
     let Batch { runs } = body::parse(bytes)?;
     if runs.len() > Limits::BATCH_RUNS {
         let detail = format!(
@@ -113,7 +150,10 @@ fn read(bytes: &Bytes, principal: &Principal) -> Result<(Vec<Trigger>, Vec<Outco
     let mut outcomes = Vec::with_capacity(runs.len());
     let home = principal.home();
     let mut last = None;
-    for item in runs {
+    for (index, mut item) in runs.into_iter().enumerate() {
+        if let (Some(key), None) = (key, &item.idempotency_key) {
+            item.idempotency_key = Some(Text(format!("{key}/{index}").into()));
+        }
         match trigger_of(item, principal, &home, &mut last) {
             Ok(trigger) => {
                 triggers.push(trigger);

@@ -6,15 +6,18 @@ use drumtower_core::model::{
 use drumtower_core::schedule::DateSet;
 use jiff::civil::Date;
 use jiff::{Span, Timestamp};
+use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::openapi::CalendarManifest;
 use super::time::Time;
 
 /// How many of its coming days are shown, and how far they are looked for.
 const DAYS_SHOWN: usize = 10;
 const DAYS_LOOKED_AT: usize = 800;
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "CalendarSummary")]
 pub struct Calendar<'a> {
     namespace: &'a NamespaceName,
     name: &'a CalendarName,
@@ -23,11 +26,13 @@ pub struct Calendar<'a> {
     actor: &'a Actor,
     /// The jobs that were planned anew because of it; `None` before there were any.
     replan: Option<Replan<'a>>,
+    #[schemars(with = "CalendarManifest")]
     spec: &'a CalendarSpec,
 }
 
 /// A calendar by itself: with what a listing would have to look up for each.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Calendar")]
 pub struct Full<'a> {
     #[serde(flatten)]
     calendar: Calendar<'a>,
@@ -37,7 +42,7 @@ pub struct Full<'a> {
     days_ahead: Vec<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct Replan<'a> {
     version: &'a str,
     looked: u64,
@@ -47,12 +52,14 @@ struct Replan<'a> {
 }
 
 /// One version, as it was.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "CalendarVersion")]
 pub struct Version<'a> {
     version: u32,
     created: Time,
     actor: &'a Actor,
     deleted: bool,
+    #[schemars(with = "CalendarManifest")]
     spec: &'a CalendarSpec,
 }
 

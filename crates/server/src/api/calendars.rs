@@ -13,17 +13,17 @@ use drumtower_core::model::{
     SweepRow,
 };
 use drumtower_store::Read;
-use serde_json::{Value, json};
 
+use super::Edge;
 use super::body::{self, Bounded};
 use super::calendar_view::{Calendar, Full, Version};
 use super::gate::{CalendarPath, NamespacePath};
 use super::jobs::unexpected;
+use super::page::{self, Page};
 use super::precondition::CALENDAR;
 use super::problem::Problem;
 use super::query::Parameters;
 use super::time;
-use super::{Edge, cursor};
 use crate::auth::Principal;
 
 pub async fn put(
@@ -97,7 +97,7 @@ fn shown(version: &CalendarVersion, seen: &Seen) -> impl IntoResponse + use<> {
     let calendar = Full::new(version, seen.sweep.as_ref(), seen.jobs, time::now());
     (
         [(header::ETAG, CALENDAR.etag(version.version.into()))],
-        Json(json!(calendar)),
+        Json(calendar).into_response(),
     )
 }
 
@@ -123,14 +123,11 @@ pub async fn versions(
     State(edge): State<Edge>,
     CalendarPath(calendar): CalendarPath,
     uri: Uri,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Response, Problem> {
     let parameters = Parameters::read(&uri, &["limit", "cursor"])?;
     let limit = parameters.limit()?;
-    let before = parameters
-        .text("cursor")?
-        .map(version_before)
-        .transpose()?
-        .unwrap_or(u32::MAX);
+    let listing = page::listing(&edge, &uri, &parameters);
+    let before = listing.version_before(&parameters)?;
     let wanted = calendar.clone();
     let mut versions = edge
         .read(move |store| store.calendar_versions(&wanted))
@@ -143,40 +140,43 @@ pub async fn versions(
     let more = versions.len() > limit;
     versions.truncate(limit);
     let last = versions.last().filter(|_| more);
-    let next = last.map(|version| cursor::encode(&version.version.to_string()));
-    let items: Vec<Version<'_>> = versions.iter().map(Version::from).collect();
-    Ok(Json(json!({"items": items, "next": next})))
-}
-
-fn version_before(text: &str) -> Result<u32, Problem> {
-    cursor::decode(text)?.parse().map_err(|_| cursor::foreign())
+    let page = Page {
+        items: versions.iter().map(Version::from).collect(),
+        next: last.map(|version| listing.encode(&version.version.to_string())),
+    };
+    Ok(Json(page).into_response())
 }
 
 pub async fn list(
     State(edge): State<Edge>,
     Extension(principal): Extension<Principal>,
     uri: Uri,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Response, Problem> {
     let parameters = Parameters::read(&uri, &["namespace", "limit", "cursor"])?;
     let namespace = principal.narrow(parameters.one("namespace")?)?;
-    page(&edge, namespace, &parameters).await
+    page(&edge, namespace, &uri, &parameters).await
 }
 
 pub async fn list_namespace(
     State(edge): State<Edge>,
     NamespacePath(namespace): NamespacePath,
     uri: Uri,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Response, Problem> {
     let parameters = Parameters::read(&uri, &["limit", "cursor"])?;
-    page(&edge, Some(namespace), &parameters).await
+    page(&edge, Some(namespace), &uri, &parameters).await
 }
 
 async fn page(
     edge: &Edge,
     namespace: Option<NamespaceName>,
+    uri: &Uri,
     parameters: &Parameters,
-) -> Result<Json<Value>, Problem> {
-    let after = parameters.text("cursor")?.map(place).transpose()?;
+) -> Result<Response, Problem> {
+    let listing = page::listing(edge, uri, parameters);
+    let after = parameters.text("cursor")?;
+    let after = after
+        .map(|cursor| place(&listing.decode(cursor)?))
+        .transpose()?;
     let limit = parameters.limit()?;
     let (versions, sweeps) = edge
         .read(|store| Ok((store.calendars()?, store.sweeps()?)))
@@ -193,17 +193,17 @@ async fn page(
     newest.truncate(limit);
     let next = newest.last().filter(|_| more).map(|version| {
         let CalendarRef { namespace, name } = version.calendar();
-        cursor::encode(&format!("{namespace}/{name}"))
+        listing.encode(&format!("{namespace}/{name}"))
     });
     let sweep = |version: &CalendarVersion| {
         let cause = SweepCause::Calendar(version.calendar());
         sweeps.iter().find(move |sweep| sweep.cause == cause)
     };
-    let items: Vec<Calendar<'_>> = newest
+    let items = newest
         .iter()
         .map(|version| Calendar::new(version, sweep(version)))
         .collect();
-    Ok(Json(json!({"items": items, "next": next})))
+    Ok(Json(Page { items, next }).into_response())
 }
 
 /// The newest version of each calendar that is not deleted. The versions come in order of calendar and number.
@@ -219,8 +219,7 @@ fn newest(versions: Vec<CalendarVersion>) -> impl Iterator<Item = CalendarVersio
 }
 
 /// The place in the order of calendars that a cursor stands for. It chooses no namespace: the filter does.
-fn place(text: &str) -> Result<CalendarRef, Problem> {
-    let place = cursor::decode(text)?;
+fn place(place: &str) -> Result<CalendarRef, Problem> {
     let (namespace, name) = place.split_once('/').unwrap_or_default();
     Ok(CalendarRef {
         namespace: NamespaceName::new(namespace)?,

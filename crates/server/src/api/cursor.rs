@@ -1,32 +1,97 @@
-//! Page cursors: opaque to callers, so that what they are made of can change.
+//! Page cursors: opaque to callers, bound to the listing they come from, and sealed.
+//!
+//! A cursor is a place in an order, followed by a seal over the place, the path, the filter and a key that belongs to the
+//! store. One that was changed, or that is used with another path or filter, is refused instead of skipping rows. Its
+//! place chooses no namespace: the filter does. It outlives a restart, since the key does.
+
+use sha2::{Digest, Sha256};
 
 use super::problem::Problem;
+use super::query::Parameters;
 
-/// Hides `place` from being taken for something to build upon.
-pub fn encode(place: &str) -> String {
-    place.bytes().map(|byte| format!("{byte:02x}")).collect()
-}
+const SEAL_BYTES: usize = 8;
+const LONGEST: usize = 1024;
 
-/// The place that [`encode`] was given.
-pub fn decode(cursor: &str) -> Result<String, Problem> {
-    if !cursor.len().is_multiple_of(2) || cursor.len() > 1024 || !cursor.is_ascii() {
-        return Err(foreign());
+/// What seals the cursors of one store.
+#[derive(Clone, Debug)]
+pub struct Key([u8; 32]);
+
+impl Key {
+    /// From what was drawn when the store was made and is shown to nobody.
+    pub fn of(cluster: &str) -> Self {
+        Self(digest(&[], ["cursors", cluster].into_iter()))
     }
-    let bytes: Result<Vec<u8>, _> = (0..cursor.len())
-        .step_by(2)
-        .map(|at| u8::from_str_radix(&cursor[at..at + 2], 16))
-        .collect();
-    bytes
-        .ok()
-        .and_then(|bytes| String::from_utf8(bytes).ok())
-        .ok_or_else(foreign)
 }
 
-/// What is said of a cursor that was not given out here.
+/// One listing, by everything that decides which rows it has.
+pub struct Listing([u8; 32]);
+
+impl Listing {
+    pub fn new<'a>(key: &Key, parts: impl Iterator<Item = &'a str>) -> Self {
+        Self(digest(&key.0, parts))
+    }
+
+    fn seal(&self, place: &str) -> [u8; SEAL_BYTES] {
+        let mut seal = [0; SEAL_BYTES];
+        seal.copy_from_slice(&digest(&self.0, std::iter::once(place))[..SEAL_BYTES]);
+        seal
+    }
+
+    pub fn encode(&self, place: &str) -> String {
+        let seal = self.seal(place);
+        let bytes = place.bytes().chain(seal);
+        bytes.map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// The place that [`encode`](Self::encode) was given.
+    pub fn decode(&self, cursor: &str) -> Result<String, Problem> {
+        let mut bytes = from_hex(cursor).ok_or_else(foreign)?;
+        let cut = bytes.len().checked_sub(SEAL_BYTES).ok_or_else(foreign)?;
+        let seal = bytes.split_off(cut);
+        let place = String::from_utf8(bytes).map_err(|_| foreign())?;
+        match self.seal(&place) == *seal {
+            true => Ok(place),
+            false => Err(foreign()),
+        }
+    }
+}
+
+impl Listing {
+    /// The version that a cursor of a listing of versions, newest first, stands at; without one, above all.
+    pub fn version_before(&self, parameters: &Parameters) -> Result<u32, Problem> {
+        match parameters.text("cursor")? {
+            Some(cursor) => self.decode(cursor)?.parse().map_err(|_| foreign()),
+            None => Ok(u32::MAX),
+        }
+    }
+}
+
+/// Each part with its length, so that no two lists of parts look the same.
+fn digest<'a>(key: &[u8], parts: impl Iterator<Item = &'a str>) -> [u8; 32] {
+    let mut hasher = Sha256::new();
+    hasher.update(key);
+    for part in parts {
+        hasher.update((part.len() as u64).to_le_bytes());
+        hasher.update(part.as_bytes());
+    }
+    hasher.finalize().into()
+}
+
+fn from_hex(text: &str) -> Option<Vec<u8>> {
+    if !text.len().is_multiple_of(2) || text.len() > LONGEST || !text.is_ascii() {
+        return None;
+    }
+    (0..text.len())
+        .step_by(2)
+        .map(|at| u8::from_str_radix(&text[at..at + 2], 16).ok())
+        .collect()
+}
+
+/// What is said of a cursor that was not given out for this listing.
 pub fn foreign() -> Problem {
     Problem::parameter(
         "cursor",
-        "cursor: it does not come from this listing: use `next` of the page before",
+        "cursor: it does not come from this listing: use `next` of the page before, with the same filter",
     )
 }
 
@@ -34,11 +99,44 @@ pub fn foreign() -> Problem {
 mod tests {
     use super::*;
 
+    fn listing(key: &str, parts: &[&str]) -> Listing {
+        Listing::new(&Key::of(key), parts.iter().copied())
+    }
+
     #[test]
     fn cursors_come_back_and_foreign_text_is_refused() {
-        assert_eq!(decode(&encode("default/a.b-c")).unwrap(), "default/a.b-c");
-        for text in ["0", "zz", "ff", "ä1", &"00".repeat(600)] {
-            assert!(decode(text).is_err(), "{text}");
+        let own = listing("a", &["/jobs"]);
+        assert_eq!(
+            own.decode(&own.encode("default/a.b-c")).unwrap(),
+            "default/a.b-c"
+        );
+        for text in ["", "0", "zz", "ff", "ä1", "+1", &"00".repeat(600)] {
+            assert!(own.decode(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_changed_cursor_is_refused_at_every_character() {
+        let own = listing("a", &["/jobs"]);
+        let cursor = own.encode("x/y");
+        for at in 0..cursor.len() {
+            let mut changed = cursor.clone().into_bytes();
+            changed[at] = if changed[at] == b'0' { b'1' } else { b'0' };
+            let changed = String::from_utf8(changed).unwrap();
+            assert!(own.decode(&changed).is_err(), "{changed}");
+        }
+    }
+
+    #[test]
+    fn a_cursor_belongs_to_one_listing_of_one_store() {
+        let cursor = listing("a", &["/jobs", "label", "x=y"]).encode("x/y");
+        for other in [
+            listing("b", &["/jobs", "label", "x=y"]),
+            listing("a", &["/jobs", "label", "x=z"]),
+            listing("a", &["/runs", "label", "x=y"]),
+            listing("a", &["/jobs", "labelx=y"]),
+        ] {
+            assert!(other.decode(&cursor).is_err());
         }
     }
 }

@@ -3,19 +3,20 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::Uri;
+use axum::response::{IntoResponse, Response};
 use drumtower_core::engine::{JobRef, Refusal};
 use drumtower_core::explain::{self, Answer, History, Row, RunFact, Runs, Timeline};
 use drumtower_core::model::{JobRecord, JobVersion, Origin, Run, RunId, WallMs};
 use drumtower_store::{Error, Read, RunFilter};
-use serde_json::{Value, json};
 
+use super::cursor::{self, Listing};
 use super::eras::Known;
-use super::explain_view::RowView;
+use super::explain_view::{Explanation, RowView};
 use super::gate::JobPath;
 use super::problem::Problem;
 use super::query::Parameters;
 use super::time::{self, Time};
-use super::{Edge, cursor};
+use super::{Edge, page};
 
 const DAY_MS: i64 = 86_400_000;
 const DEFAULT_ROWS: usize = 1000;
@@ -39,27 +40,28 @@ pub async fn explain(
     State(edge): State<Edge>,
     JobPath(job): JobPath,
     uri: Uri,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Response, Problem> {
     let parameters = Parameters::read(&uri, &["from", "to", "limit", "cursor"])?;
-    let asked = asked(job, &parameters)?;
+    let listing = page::listing(&edge, &uri, &parameters);
+    let asked = asked(job, &parameters, &listing)?;
     let (from, to, job) = (asked.from, asked.to, asked.job.clone());
     let answer = edge.read(move |store| answer(store, &asked)).await?;
     let Some(Answer { rows, next }) = answer else {
         return Err(Refusal::NoSuchJob(job).into());
     };
-    let rows: Vec<RowView<'_>> = rows.iter().map(RowView::from).collect();
-    Ok(Json(json!({
-        "namespace": job.namespace,
-        "job": job.name,
-        "from": Time(from),
-        "to": Time(to),
-        "rows": rows,
-        "next": next.map(|next| cursor::encode(&next.0.to_string())),
-    })))
+    let explanation = Explanation {
+        namespace: &job.namespace,
+        job: &job.name,
+        from: Time(from),
+        to: Time(to),
+        rows: rows.iter().map(RowView::from).collect(),
+        next: next.map(|next| listing.encode(&next.0.to_string())),
+    };
+    Ok(Json(explanation).into_response())
 }
 
 /// The last day, unless something else is asked for.
-fn asked(job: JobRef, parameters: &Parameters) -> Result<Asked, Problem> {
+fn asked(job: JobRef, parameters: &Parameters, listing: &Listing) -> Result<Asked, Problem> {
     let now = time::now();
     let to = parameters.instant("to")?.unwrap_or(now).min(LAST);
     let from = parameters.instant("from")?;
@@ -77,7 +79,8 @@ fn asked(job: JobRef, parameters: &Parameters) -> Result<Asked, Problem> {
         let detail = format!("limit: `{rows}` is not between 1 and {}", explain::ROWS);
         return Err(Problem::parameter("limit", detail));
     }
-    let place = parameters.text("cursor")?.map(cursor::decode).transpose()?;
+    let place = parameters.text("cursor")?;
+    let place = place.map(|cursor| listing.decode(cursor)).transpose()?;
     let place = place.map(|place| place.parse().map(WallMs));
     let place = place.transpose().map_err(|_| cursor::foreign())?;
     if place.is_some_and(|place| place < from || place >= to) {

@@ -1,13 +1,17 @@
 //! A row of an explanation as callers see it.
 
 use drumtower_core::explain::{Fate, Row, RunFact};
-use drumtower_core::model::{CalendarName, RunId, RunState, UnfiredReason, WallMs};
+use drumtower_core::model::{
+    CalendarName, JobName, NamespaceName, RunId, RunState, UnfiredReason, WallMs,
+};
 use drumtower_core::schedule::{Excluded, Exclusion};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::time::Time;
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Explained")]
 pub struct RowView<'a> {
     first: Time,
     last: Time,
@@ -27,6 +31,19 @@ pub struct RowView<'a> {
     local: Option<&'a str>,
     timezone: Option<&'a str>,
     text: String,
+}
+
+/// What became of the due times of an interval.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Explanation")]
+pub struct Explanation<'a> {
+    pub namespace: &'a NamespaceName,
+    pub job: &'a JobName,
+    pub from: Time,
+    pub to: Time,
+    pub rows: Vec<RowView<'a>>,
+    /// Passed as `cursor` it continues the answer; `null` at its end.
+    pub next: Option<String>,
 }
 
 impl<'a> From<&'a Row> for RowView<'a> {

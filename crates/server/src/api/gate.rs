@@ -3,8 +3,8 @@
 use axum::extract::path::ErrorKind;
 use axum::extract::rejection::{PathRejection, RawPathParamsRejection};
 use axum::extract::{FromRequestParts, Path, RawPathParams, Request, State};
-use axum::http::header;
 use axum::http::request::Parts;
+use axum::http::{Method, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 use axum::routing::MethodRouter;
@@ -13,6 +13,7 @@ use drumtower_core::model::{CalendarName, CalendarRef, JobName, NamespaceName, R
 
 use super::Edge;
 use super::problem::{Kind, Problem};
+use super::validator;
 use crate::auth::Operation;
 
 /// Puts the gate of `operation` before its handler.
@@ -38,7 +39,11 @@ async fn gate(
         }
         request.extensions_mut().insert(principal);
     }
-    Ok(next.run(request).await)
+    if request.method() != Method::GET {
+        return Ok(next.run(request).await);
+    }
+    let asked = request.headers().clone();
+    Ok(validator::tagged(&asked, next.run(request).await).await)
 }
 
 /// The job that a path names.

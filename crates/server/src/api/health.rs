@@ -2,22 +2,29 @@
 
 use axum::Json;
 use axum::extract::State;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::Edge;
 use super::problem::{Kind, Problem};
 use crate::driver::Health;
 
+#[derive(Serialize, JsonSchema)]
+pub struct Status {
+    /// `ok` or `ready`.
+    status: &'static str,
+}
+
 /// Alive: the process answers.
-pub async fn health() -> Json<Value> {
-    Json(json!({"status": "ok"}))
+pub async fn health() -> Json<Status> {
+    Json(Status { status: "ok" })
 }
 
 /// Ready: what is acknowledged can be committed.
-pub async fn readiness(State(edge): State<Edge>) -> Result<Json<Value>, Problem> {
+pub async fn readiness(State(edge): State<Edge>) -> Result<Json<Status>, Problem> {
     let health = edge.handle.health().borrow().clone();
     match health {
-        Health::Ready => Ok(Json(json!({"status": "ready"}))),
+        Health::Ready => Ok(Json(Status { status: "ready" })),
         Health::Starting => Err(Problem::new(Kind::NotReady, "the server is starting")),
         Health::Impaired(why) => Err(Problem::new(Kind::NotReady, why)),
         Health::Stopped => Err(Problem::new(Kind::Stopping, "the server is stopping")),

@@ -4,11 +4,14 @@ use drumtower_core::model::{
     Actor, JobId, JobName, JobRecord, JobSpec, NamespaceName, Pause, Unfired, UnfiredReason,
 };
 use drumtower_core::schedule::{Language, describe};
+use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::openapi::JobManifest;
 use super::time::Time;
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Job")]
 pub struct Job<'a> {
     id: JobId,
     namespace: &'a NamespaceName,
@@ -28,17 +31,18 @@ pub struct Job<'a> {
     fires: u64,
     live_scheduled: u32,
     last_unfired: Option<UnfiredRange>,
+    #[schemars(with = "JobManifest")]
     spec: &'a JobSpec,
 }
 
 /// Something that someone did at some time.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub struct Deed<'a> {
     pub at: Time,
     pub actor: &'a Actor,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct UnfiredRange {
     first: Time,
     last: Time,

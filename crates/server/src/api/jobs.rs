@@ -10,15 +10,15 @@ use axum::response::{IntoResponse, Response};
 use drumtower_core::engine::{Command, JobRef, Refusal, Reply};
 use drumtower_core::model::{JobName, JobRecord, JobSpec, NamespaceName};
 use drumtower_store::JobFilter;
-use serde_json::{Value, json};
 
 use super::body::{self, Bounded};
 use super::gate::{JobPath, NamespacePath};
 use super::job_view::Job;
+use super::page::{self, Page};
 use super::precondition::JOB;
 use super::problem::Problem;
 use super::query::Parameters;
-use super::{Edge, cursor, internal};
+use super::{Edge, internal};
 use crate::auth::Principal;
 
 pub async fn put(
@@ -56,7 +56,7 @@ pub async fn put(
 }
 
 /// Reads a manifest for the job that the path names.
-fn manifest(bytes: &[u8], job: &JobRef) -> Result<JobSpec, Problem> {
+pub fn manifest(bytes: &[u8], job: &JobRef) -> Result<JobSpec, Problem> {
     let spec: JobSpec = body::manifest(bytes, "Job", job.namespace.as_str(), job.name.as_str())?;
     spec.check()?;
     Ok(spec)
@@ -68,14 +68,15 @@ pub async fn show(
     uri: Uri,
 ) -> Result<Response, Problem> {
     Parameters::read(&uri, &[])?;
+    Ok(shown(&find(&edge, job).await?).into_response())
+}
+
+pub async fn find(edge: &Edge, job: JobRef) -> Result<JobRecord, Problem> {
     let wanted = job.clone();
     let record = edge
         .read(move |store| store.job_named(&wanted.namespace, &wanted.name))
         .await?;
-    match record {
-        Some(record) => Ok(shown(&record).into_response()),
-        None => Err(Refusal::NoSuchJob(job).into()),
-    }
+    record.ok_or_else(|| Refusal::NoSuchJob(job).into())
 }
 
 pub async fn delete(
@@ -117,7 +118,11 @@ pub async fn resume(
     changed(&edge, principal, Command::ResumeJob { job, condition }).await
 }
 
-async fn changed(edge: &Edge, principal: Principal, command: Command) -> Result<Response, Problem> {
+pub async fn changed(
+    edge: &Edge,
+    principal: Principal,
+    command: Command,
+) -> Result<Response, Problem> {
     match edge.handle.command(principal.actor, command).await?? {
         Reply::Job { record, .. } => Ok(shown(&record).into_response()),
         other => Err(unexpected(&other)),
@@ -128,41 +133,60 @@ pub async fn list(
     State(edge): State<Edge>,
     Extension(principal): Extension<Principal>,
     uri: Uri,
-) -> Result<Json<Value>, Problem> {
-    let parameters = Parameters::read(&uri, &["namespace", "label", "paused", "limit", "cursor"])?;
+) -> Result<Response, Problem> {
+    let known = ["namespace", "label", "paused", "prefix", "limit", "cursor"];
+    let parameters = Parameters::read(&uri, &known)?;
     let namespace = principal.narrow(parameters.one("namespace")?)?;
-    page(&edge, namespace, &parameters).await
+    page(&edge, namespace, &uri, &parameters).await
 }
 
 pub async fn list_namespace(
     State(edge): State<Edge>,
     NamespacePath(namespace): NamespacePath,
     uri: Uri,
-) -> Result<Json<Value>, Problem> {
-    let parameters = Parameters::read(&uri, &["label", "paused", "limit", "cursor"])?;
-    page(&edge, Some(namespace), &parameters).await
+) -> Result<Response, Problem> {
+    let known = ["label", "paused", "prefix", "limit", "cursor"];
+    let parameters = Parameters::read(&uri, &known)?;
+    page(&edge, Some(namespace), &uri, &parameters).await
 }
 
 async fn page(
     edge: &Edge,
     namespace: Option<NamespaceName>,
+    uri: &Uri,
     parameters: &Parameters,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Response, Problem> {
+    let listing = page::listing(edge, uri, parameters);
     let filter = JobFilter {
         namespace,
         labels: labels(parameters)?,
         paused: parameters.flag("paused")?,
+        prefix: prefix(parameters)?,
     };
-    let after = parameters.text("cursor")?.map(place).transpose()?;
+    let after = parameters.text("cursor")?;
+    let after = after
+        .map(|cursor| place(&listing.decode(cursor)?))
+        .transpose()?;
     let limit = parameters.limit()?;
     let page = edge
         .read(move |store| store.jobs(&filter, after.as_ref(), limit))
         .await?;
-    let items: Vec<Job<'_>> = page.jobs.iter().map(Job::from).collect();
-    let next = page
-        .next
-        .map(|(namespace, name)| cursor::encode(&format!("{namespace}/{name}")));
-    Ok(Json(json!({"items": items, "next": next})))
+    let place = |(namespace, name)| listing.encode(&format!("{namespace}/{name}"));
+    let page = Page {
+        items: page.jobs.iter().map(Job::from).collect(),
+        next: page.next.map(place),
+    };
+    Ok(Json(page).into_response())
+}
+
+/// How names begin. What no name begins with is refused rather than answered with nothing.
+fn prefix(parameters: &Parameters) -> Result<Option<String>, Problem> {
+    let Some(prefix) = parameters.text("prefix")?.filter(|text| !text.is_empty()) else {
+        return Ok(None);
+    };
+    JobName::new(prefix)
+        .map(|name| Some(name.to_string()))
+        .map_err(|error| Problem::parameter("prefix", format!("prefix: {error}")))
 }
 
 fn labels(parameters: &Parameters) -> Result<Vec<(String, String)>, Problem> {
@@ -177,8 +201,7 @@ fn labels(parameters: &Parameters) -> Result<Vec<(String, String)>, Problem> {
 }
 
 /// The place in the order of jobs that a cursor stands for. It chooses no namespace: the filter does.
-fn place(text: &str) -> Result<(NamespaceName, JobName), Problem> {
-    let place = cursor::decode(text)?;
+pub fn place(place: &str) -> Result<(NamespaceName, JobName), Problem> {
     let (namespace, name) = place.split_once('/').unwrap_or_default();
     Ok((NamespaceName::new(namespace)?, JobName::new(name)?))
 }
@@ -193,10 +216,10 @@ pub async fn schema(uri: Uri) -> Result<impl IntoResponse, Problem> {
     Ok(([(header::CONTENT_TYPE, kind)], SCHEMA.as_str()))
 }
 
-fn shown(record: &JobRecord) -> impl IntoResponse + use<> {
+pub fn shown(record: &JobRecord) -> impl IntoResponse + use<> {
     (
         [(header::ETAG, JOB.etag(record.row.revision))],
-        Json(json!(Job::from(record))),
+        Json(Job::from(record)).into_response(),
     )
 }
 

@@ -6,9 +6,10 @@
 
 mod batch;
 mod body;
+mod bulk;
 mod calendar_view;
 mod calendars;
-mod cursor;
+pub mod cursor;
 mod eras;
 mod explain;
 mod explain_view;
@@ -19,8 +20,12 @@ mod jobs;
 mod log_text;
 mod logs;
 mod next;
+pub mod openapi;
+mod page;
+mod patch;
 mod precondition;
 mod problem;
+mod problem_pages;
 mod query;
 mod run_view;
 mod runs;
@@ -28,6 +33,7 @@ mod tell;
 mod time;
 mod tokens;
 mod trigger;
+mod validator;
 mod workers;
 
 use std::path::PathBuf;
@@ -43,7 +49,8 @@ use crate::auth::{Authority, Call, DOORS, Door, Operation, Verb};
 use crate::driver::Handle;
 use crate::logs::Logs;
 
-use problem::{Kind, Problem};
+pub use problem::Kind;
+use problem::Problem;
 
 /// What every handler works with.
 #[derive(Clone)]
@@ -52,6 +59,8 @@ pub struct Edge {
     pub reader: Arc<dyn Read>,
     pub authority: Authority,
     pub logs: Logs,
+    /// What seals the cursors of listings.
+    pub cursors: cursor::Key,
     /// How this server is called.
     pub server: Arc<str>,
     /// The data directory, for the file of the bootstrap token.
@@ -111,6 +120,7 @@ fn filter(verb: Verb) -> MethodFilter {
     match verb {
         Verb::Get => MethodFilter::GET,
         Verb::Put => MethodFilter::PUT,
+        Verb::Patch => MethodFilter::PATCH,
         Verb::Post => MethodFilter::POST,
         Verb::Delete => MethodFilter::DELETE,
     }
@@ -120,10 +130,14 @@ fn filter(verb: Verb) -> MethodFilter {
 fn handler_of(operation: Operation, verb: MethodFilter) -> Option<MethodRouter<Edge>> {
     Some(match operation {
         Operation::PutJob => on(verb, jobs::put),
+        Operation::PatchJob => on(verb, patch::job),
         Operation::ShowJob => on(verb, jobs::show),
         Operation::DeleteJob => on(verb, jobs::delete),
         Operation::PauseJob => on(verb, jobs::pause),
         Operation::ResumeJob => on(verb, jobs::resume),
+        Operation::PauseJobs => on(verb, bulk::pause),
+        Operation::ResumeJobs => on(verb, bulk::resume),
+        Operation::DeleteJobs => on(verb, bulk::delete),
         Operation::ListNamespaceJobs => on(verb, jobs::list_namespace),
         Operation::ListJobs => on(verb, jobs::list),
         Operation::NextTimes => on(verb, next::of_job),
@@ -148,6 +162,8 @@ fn handler_of(operation: Operation, verb: MethodFilter) -> Option<MethodRouter<E
         Operation::RevokeToken => on(verb, tokens::revoke),
         Operation::ShowJobSchema => on(verb, jobs::schema),
         Operation::ShowCalendarSchema => on(verb, calendars::schema),
+        Operation::ShowOpenapi => on(verb, openapi::show),
+        Operation::ShowProblem => on(verb, problem_pages::show),
         Operation::Health => on(verb, health::health),
         Operation::Readiness => on(verb, health::readiness),
         Operation::WorkerSession => return None,

@@ -10,6 +10,7 @@ use drumtower_core::schedule::{
     self, Bounds, CalendarUse, Direction, Language, MOST_TIMES, Preview, PreviewTime, Schedule,
     ScheduleEntry, ScheduleSpec, Warning, describe,
 };
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Edge;
@@ -23,9 +24,11 @@ use crate::auth::Principal;
 
 const DEFAULT_COUNT: usize = 10;
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Asked {
+#[schemars(rename = "SchedulePreview")]
+pub struct Asked {
+    /// Where its calendars are looked up: the token's own unless given.
     #[serde(default)]
     namespace: Option<NamespaceName>,
     schedule: Vec<ScheduleEntry>,
@@ -38,6 +41,7 @@ struct Asked {
     #[serde(default)]
     from: Option<String>,
     #[serde(default)]
+    #[schemars(range(min = 1, max = 1000))]
     count: Option<usize>,
     #[serde(default)]
     backwards: bool,
@@ -51,7 +55,8 @@ struct Wanted {
     direction: Direction,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Times")]
 pub struct Answer {
     words: String,
     words_zh: String,
@@ -59,7 +64,8 @@ pub struct Answer {
     warnings: Vec<WarningView>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "DueTime")]
 struct TimeView {
     nominal: Time,
     due: Time,
@@ -67,7 +73,8 @@ struct TimeView {
     note: Option<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ScheduleWarning")]
 struct WarningView {
     code: &'static str,
     entry: Option<usize>,

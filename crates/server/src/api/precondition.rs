@@ -1,4 +1,6 @@
-//! `If-Match` and `If-None-Match`: the revision of a thing as an ETag, and the condition a caller puts on it.
+//! `If-Match` and `If-None-Match` on changes: the revision of a thing as an ETag, and the condition a caller puts on it.
+//!
+//! A tag that came with a GET has a hash after the revision, which says nothing here.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use drumtower_core::engine::Condition;
@@ -65,6 +67,10 @@ impl Tags {
             .strip_prefix('"')
             .and_then(|rest| rest.strip_suffix('"'))
             .and_then(|inner| inner.strip_prefix(self.prefix));
+        let inner = inner.map(|inner| match inner.split_once('.') {
+            Some((revision, hash)) if hash.bytes().all(|byte| byte.is_ascii_hexdigit()) => revision,
+            _ => inner,
+        });
         let digits = inner.filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
         digits.and_then(|digits| digits.parse().ok()).ok_or_else(|| {
             let given: String = given.chars().take(64).collect();
@@ -111,6 +117,10 @@ mod tests {
             read(&[(header::IF_MATCH, JOB.etag(7).to_str().unwrap())]),
             Ok(Condition::Revision(7))
         );
+        assert_eq!(
+            read(&[(header::IF_MATCH, "\"7.00000000000000ab\"")]),
+            Ok(Condition::Revision(7))
+        );
         assert_eq!(read(&[(header::IF_NONE_MATCH, "*")]), Ok(Condition::Absent));
         for wrong in [
             "7",
@@ -121,6 +131,8 @@ mod tests {
             "\"1\", \"2\"",
             "\"+1\"",
             "\"v7\"",
+            "\"7.x\"",
+            "\".7\"",
         ] {
             assert!(read(&[(header::IF_MATCH, wrong)]).is_err(), "{wrong}");
         }

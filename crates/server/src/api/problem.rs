@@ -6,6 +6,7 @@ use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use drumtower_core::engine::Refusal;
 use drumtower_core::model::{IdError, NameError, SpecError};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::auth::Denied;
@@ -21,8 +22,8 @@ pub struct Problem {
     pub retry_after_s: Option<u64>,
 }
 
-/// The closed set of codes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The closed set of codes. Each has a page in `problem_pages`, and a test that provokes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     MalformedJson,
     UnknownField,
@@ -38,6 +39,8 @@ pub enum Kind {
     NoSuchRun,
     NoSuchToken,
     NoSuchSetting,
+    NoSuchVersion,
+    NoSuchProblem,
     MethodNotAllowed,
     IdempotencyKeyReused,
     TokenNameTaken,
@@ -58,6 +61,42 @@ pub enum Kind {
 }
 
 impl Kind {
+    pub const ALL: &[Self] = &[
+        Self::MalformedJson,
+        Self::UnknownField,
+        Self::UnknownParameter,
+        Self::InvalidParameter,
+        Self::InvalidHeader,
+        Self::Unauthenticated,
+        Self::ForbiddenRole,
+        Self::ForbiddenNamespace,
+        Self::NoSuchRoute,
+        Self::NoSuchJob,
+        Self::NoSuchCalendar,
+        Self::NoSuchRun,
+        Self::NoSuchToken,
+        Self::NoSuchSetting,
+        Self::NoSuchVersion,
+        Self::NoSuchProblem,
+        Self::MethodNotAllowed,
+        Self::IdempotencyKeyReused,
+        Self::TokenNameTaken,
+        Self::CalendarInUse,
+        Self::TooManyCalendars,
+        Self::LogExpired,
+        Self::Stale,
+        Self::AlreadyThere,
+        Self::TooLarge,
+        Self::UnsupportedMediaType,
+        Self::InvalidField,
+        Self::Overloaded,
+        Self::NotReady,
+        Self::Stopping,
+        Self::OutcomeUnknown,
+        Self::StoreFailed,
+        Self::Internal,
+    ];
+
     /// Status, code and title.
     fn parts(self) -> (StatusCode, &'static str, &'static str) {
         use StatusCode as S;
@@ -88,6 +127,8 @@ impl Kind {
             Self::NoSuchRun => (S::NOT_FOUND, "no_such_run", "No such run"),
             Self::NoSuchToken => (S::NOT_FOUND, "no_such_token", "No such token"),
             Self::NoSuchSetting => (S::NOT_FOUND, "no_such_setting", "No such setting"),
+            Self::NoSuchVersion => (S::NOT_FOUND, "no_such_version", "No such version"),
+            Self::NoSuchProblem => (S::NOT_FOUND, "no_such_problem", "No such problem"),
             Self::MethodNotAllowed => (
                 S::METHOD_NOT_ALLOWED,
                 "method_not_allowed",
@@ -147,6 +188,18 @@ impl Kind {
     pub fn status(self) -> StatusCode {
         self.parts().0
     }
+
+    pub fn code(self) -> &'static str {
+        self.parts().1
+    }
+
+    pub fn title(self) -> &'static str {
+        self.parts().2
+    }
+
+    pub fn of_code(code: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|kind| kind.code() == code)
+    }
 }
 
 impl Problem {
@@ -177,7 +230,7 @@ impl Problem {
         let (status, code, title) = self.kind.parts();
         let field = self.field.as_deref();
         Body {
-            kind: "about:blank",
+            kind: format!("{PAGES}{code}"),
             title,
             status: status.as_u16(),
             code,
@@ -187,15 +240,26 @@ impl Problem {
     }
 }
 
+/// Where the pages about problems are.
+const PAGES: &str = "/api/v1/problems/";
+
 /// A problem's JSON, also within the answer of a batch.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Problem")]
 pub struct Body<'a> {
+    /// Where to read about it, on this server.
     #[serde(rename = "type")]
-    kind: &'static str,
+    #[schemars(extend("format" = "uri-reference"))]
+    kind: String,
     title: &'static str,
+    #[schemars(range(min = 400, max = 599))]
     status: u16,
+    /// Stable, for programs.
+    #[schemars(extend("enum" = Kind::ALL.iter().map(|kind| kind.code()).collect::<Vec<_>>()))]
     code: &'static str,
+    /// For people: what offends and what to do.
     detail: &'a str,
+    /// The key or parameter that offends, as one would write its path.
     #[serde(skip_serializing_if = "Option::is_none")]
     field: Option<&'a str>,
 }

@@ -32,6 +32,13 @@ impl Parameters {
         }
     }
 
+    /// Everything that was given, as it was given.
+    pub fn pairs(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0
+            .iter()
+            .map(|(name, text)| (name.as_str(), text.as_str()))
+    }
+
     /// The texts of a parameter that may be repeated.
     pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         self.0

@@ -4,6 +4,7 @@ use drumtower_core::model::{
     Actor, Attempt, AttemptEnd, AttemptOutcome, JobId, JobName, JsonText, NamespaceName, Origin,
     Reason, Run, RunId, RunState, WorkerName,
 };
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::job_view::Deed;
@@ -16,7 +17,8 @@ pub struct Named {
     pub params: Option<JsonText>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Run")]
 pub struct RunView<'a> {
     id: RunId,
     namespace: &'a NamespaceName,
@@ -39,7 +41,8 @@ pub struct RunView<'a> {
     attempts: Vec<AttemptView<'a>>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Transition")]
 struct TransitionView {
     to: RunState,
     at: Time,
@@ -47,7 +50,8 @@ struct TransitionView {
     attempt: u32,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Attempt")]
 struct AttemptView<'a> {
     number: u32,
     /// As text: it may outgrow the integers of a JSON reader.
@@ -58,7 +62,8 @@ struct AttemptView<'a> {
     end: Option<EndView<'a>>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "AttemptEnd")]
 struct EndView<'a> {
     outcome: AttemptOutcome,
     at: Time,
@@ -71,13 +76,14 @@ struct EndView<'a> {
     log: Option<LogView>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Log")]
 struct LogView {
     bytes: u64,
     truncated: bool,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub struct RunSummary<'a> {
     id: RunId,
     namespace: &'a NamespaceName,

@@ -6,20 +6,34 @@ use std::time::Duration;
 
 use axum::extract::State;
 use axum::http::Uri;
+use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use drumtower_core::engine::{Command, Refusal, Reply};
-use drumtower_core::model::{JobId, JobName, Run, RunId, RunState};
+use drumtower_core::explain::run_ids_from;
+use drumtower_core::model::{JobId, JobName, Origin, Run, RunId, RunState};
 use drumtower_core::schedule::parse_duration;
 use drumtower_store::{Read, RunFilter};
-use serde_json::{Value, json};
 
+use super::cursor::Listing;
 use super::gate::RunPath;
+use super::page::{self, Page};
 use super::problem::Problem;
 use super::query::Parameters;
 use super::run_view::{Named, RunSummary, RunView};
-use super::{Edge, cursor, internal};
+use super::{Edge, internal};
 use crate::auth::Principal;
 
+const KNOWN: &[&str] = &[
+    "namespace",
+    "job",
+    "job_id",
+    "state",
+    "origin",
+    "since",
+    "until",
+    "limit",
+    "cursor",
+];
 const DEFAULT_WAIT: Duration = Duration::from_secs(30);
 const LONGEST_WAIT: Duration = Duration::from_secs(300);
 
@@ -28,7 +42,7 @@ pub async fn show(
     Extension(principal): Extension<Principal>,
     RunPath(id): RunPath,
     uri: Uri,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Response, Problem> {
     Parameters::read(&uri, &[])?;
     let run = find(&edge, &principal, id).await?;
     shown(&edge, run).await
@@ -41,9 +55,9 @@ pub async fn find(edge: &Edge, principal: &Principal, id: RunId) -> Result<Run, 
         .ok_or_else(|| Refusal::NoSuchRun(id).into())
 }
 
-async fn shown(edge: &Edge, run: Run) -> Result<Json<Value>, Problem> {
+async fn shown(edge: &Edge, run: Run) -> Result<Response, Problem> {
     let named = edge.read(move |store| named(store, run)).await?;
-    Ok(Json(json!(RunView::from(&named))))
+    Ok(Json(RunView::from(&named)).into_response())
 }
 
 fn named(store: &dyn Read, run: Run) -> Result<Named, drumtower_store::Error> {
@@ -62,7 +76,7 @@ pub async fn wait(
     Extension(principal): Extension<Principal>,
     RunPath(id): RunPath,
     uri: Uri,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Response, Problem> {
     let parameters = Parameters::read(&uri, &["timeout"])?;
     let deadline = tokio::time::Instant::now() + timeout(&parameters)?;
     let mut changes = edge.handle.watch_run(id);
@@ -100,7 +114,7 @@ pub async fn cancel(
     Extension(principal): Extension<Principal>,
     RunPath(run): RunPath,
     uri: Uri,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Response, Problem> {
     Parameters::read(&uri, &[])?;
     let command = Command::CancelRun {
         run,
@@ -118,14 +132,12 @@ pub async fn list(
     State(edge): State<Edge>,
     Extension(principal): Extension<Principal>,
     uri: Uri,
-) -> Result<Json<Value>, Problem> {
-    let parameters = Parameters::read(
-        &uri,
-        &["namespace", "job", "job_id", "state", "limit", "cursor"],
-    )?;
+) -> Result<Response, Problem> {
+    let parameters = Parameters::read(&uri, KNOWN)?;
+    let listing = page::listing(&edge, &uri, &parameters);
     let (filter, before, limit) = (
         filter(&edge, &principal, &parameters).await?,
-        before(&parameters)?,
+        before(&listing, &parameters)?,
         parameters.limit()?,
     );
     let (page, names) = edge
@@ -136,20 +148,23 @@ pub async fn list(
         })
         .await?;
     let name = |run: &Run| names.get(&run.job).and_then(Option::as_ref);
-    let items: Vec<RunSummary<'_>> = page
-        .runs
-        .iter()
-        .map(|run| RunSummary::new(run, name(run)))
-        .collect();
-    let next = page.next.map(|id| cursor::encode(&id.to_string()));
-    Ok(Json(json!({"items": items, "next": next})))
+    let page = Page {
+        items: page
+            .runs
+            .iter()
+            .map(|run| RunSummary::new(run, name(run)))
+            .collect(),
+        next: page.next.map(|id| listing.encode(&id.to_string())),
+    };
+    Ok(Json(page).into_response())
 }
 
-fn before(parameters: &Parameters) -> Result<Option<RunId>, Problem> {
-    let Some(text) = parameters.text("cursor")? else {
-        return Ok(None);
-    };
-    Ok(Some(cursor::decode(text)?.parse()?))
+/// Runs below this id are listed: where the page before ended, or the first id of `until`.
+fn before(listing: &Listing, parameters: &Parameters) -> Result<Option<RunId>, Problem> {
+    match parameters.text("cursor")? {
+        Some(cursor) => Ok(Some(listing.decode(cursor)?.parse()?)),
+        None => Ok(parameters.instant("until")?.map(run_ids_from)),
+    }
 }
 
 async fn filter(
@@ -182,11 +197,34 @@ async fn filter(
             .await?;
         job = Some(record.ok_or(Refusal::NoSuchJob(wanted))?.row.id);
     }
+    let origin = parameters.text("origin")?.map(origin).transpose()?;
+    let since = parameters.instant("since")?;
+    if let (Some(since), Some(until)) = (since, parameters.instant("until")?)
+        && since >= until
+    {
+        return Err(Problem::parameter(
+            "until",
+            "until: it is not after `since`: give a later `until` or an earlier `since`",
+        ));
+    }
     Ok(RunFilter {
         namespace,
         job,
         states,
+        origin,
+        since: since.map(run_ids_from),
     })
+}
+
+fn origin(text: &str) -> Result<Origin, Problem> {
+    match text {
+        "schedule" => Ok(Origin::Schedule),
+        "api" => Ok(Origin::Api),
+        _ => Err(Problem::parameter(
+            "origin",
+            format!("origin: `{text}` is not one of schedule, api"),
+        )),
+    }
 }
 
 fn state(text: &str) -> Result<RunState, Problem> {

@@ -1,32 +1,39 @@
 //! Routes of tokens. A secret is drawn here, shown once in the answer, and kept nowhere.
 
 use axum::extract::State;
-use axum::http::{StatusCode, Uri};
+use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use drumtower_core::engine::{Command, NewToken, Refusal, Reply};
 use drumtower_core::model::{Actor, NamespaceName, Role, TokenId, TokenRow, WorkerName};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 
 use super::body::{self, Bounded};
 use super::gate::TokenPath;
-use super::problem::Problem;
+use super::page::Page;
+use super::problem::{Kind, Problem};
 use super::query::Parameters;
 use super::time::Time;
 use super::{Edge, internal};
 use crate::auth::{Principal, Secret, first_start};
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Request {
+#[schemars(rename = "NewToken")]
+pub struct Request {
+    /// Unique among living tokens.
+    #[schemars(regex(pattern = r"^[a-z0-9._-]{1,128}$"))]
     name: String,
     role: Role,
+    /// The one namespace it is good for; `null` means all.
     #[serde(default)]
     namespace: Option<NamespaceName>,
 }
 
-#[derive(Serialize)]
-struct Token<'a> {
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Token")]
+pub struct Token<'a> {
     id: TokenId,
     name: &'a str,
     role: Role,
@@ -34,6 +41,7 @@ struct Token<'a> {
     created: Time,
     actor: &'a Actor,
     revoked: bool,
+    /// Only in the answer that makes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     secret: Option<&'a str>,
 }
@@ -42,9 +50,11 @@ pub async fn create(
     State(edge): State<Edge>,
     Extension(principal): Extension<Principal>,
     uri: Uri,
+    headers: HeaderMap,
     Bounded(bytes): Bounded<{ body::ORDINARY }>,
-) -> Result<(StatusCode, Json<Value>), Problem> {
+) -> Result<Response, Problem> {
     Parameters::read(&uri, &[])?;
+    no_key(&headers)?;
     let Request {
         name,
         role,
@@ -79,7 +89,20 @@ pub async fn create(
         tracing::error!(%error, "the bootstrap token could not be ended; the next start tries again");
     }
     refresh(&edge).await?;
-    Ok((StatusCode::CREATED, Json(json!(shown(&row, Some(&secret))))))
+    let token = shown(&row, Some(&secret));
+    Ok((StatusCode::CREATED, Json(token)).into_response())
+}
+
+/// The secret is shown once and kept nowhere, so a repeated request cannot be answered again. The name keeps it from making
+/// a second token.
+fn no_key(headers: &HeaderMap) -> Result<(), Problem> {
+    match headers.contains_key("idempotency-key") {
+        false => Ok(()),
+        true => Err(Problem::new(
+            Kind::InvalidHeader,
+            "Idempotency-Key: not taken here, because a secret is shown only once: leave it out, a name makes one token",
+        )),
+    }
 }
 
 fn check_name(name: &str) -> Result<(), Problem> {
@@ -103,14 +126,14 @@ pub async fn list(
     State(edge): State<Edge>,
     Extension(principal): Extension<Principal>,
     uri: Uri,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Response, Problem> {
     Parameters::read(&uri, &[])?;
     let rows = edge.read(|store| store.tokens()).await?;
     let seen = rows
         .iter()
         .filter(|row| !row.revoked && principal.owns(row.namespace.as_ref()));
-    let items: Vec<Token<'_>> = seen.map(|row| shown(row, None)).collect();
-    Ok(Json(json!({"items": items, "next": null})))
+    let page = Page::whole(seen.map(|row| shown(row, None)));
+    Ok(Json(page).into_response())
 }
 
 pub async fn revoke(

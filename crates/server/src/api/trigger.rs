@@ -8,6 +8,7 @@ use axum::{Extension, Json};
 use drumtower_core::engine::{Command, Reply, Trigger, Triggered, When};
 use drumtower_core::model::{JsonText, Limits, RunId};
 use drumtower_core::schedule::parse_duration;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -19,20 +20,27 @@ use super::time::instant;
 use super::{Edge, internal};
 use crate::auth::Principal;
 
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Request<'a> {
+#[schemars(rename = "NewRun")]
+pub struct Request<'a> {
+    /// Instead of the job's own.
     #[serde(borrow, default)]
+    #[schemars(with = "Option<serde_json::Value>")]
     params: Option<&'a RawValue>,
+    /// How long after the request it is due, such as `30m`; not with `at`.
     #[serde(borrow, default)]
     delay: Option<Cow<'a, str>>,
+    /// When it is due, in RFC 3339; not with `delay`.
     #[serde(borrow, default)]
     at: Option<Cow<'a, str>>,
 }
 
-#[derive(Clone, Copy, Serialize)]
+#[derive(Clone, Copy, Serialize, JsonSchema)]
+#[schemars(rename = "Triggered")]
 pub struct Answer {
     id: RunId,
+    /// The idempotency key was known: this is the run of the first request.
     repeated: bool,
 }
 
@@ -86,7 +94,8 @@ pub async fn trigger(
     }
 }
 
-fn key_of(headers: &HeaderMap) -> Result<Option<String>, Problem> {
+/// The header `Idempotency-Key`, within its bounds.
+pub fn key_of(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     let Some(value) = headers.get("idempotency-key") else {
         return Ok(None);
     };

@@ -4,20 +4,23 @@ use std::collections::BTreeMap;
 
 use axum::extract::State;
 use axum::http::Uri;
+use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use drumtower_core::engine::{Load, WorkerState, WorkerView};
 use drumtower_core::model::{NamespaceName, WorkerName};
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Value, json};
 
 use super::Edge;
+use super::page::Page;
 use super::problem::Problem;
 use super::query::Parameters;
 use super::time::Time;
 use crate::auth::Principal;
 
-#[derive(Serialize)]
-struct Worker<'a> {
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Worker")]
+pub struct Worker<'a> {
     name: &'a WorkerName,
     state: WorkerState,
     host: &'a str,
@@ -35,7 +38,8 @@ struct Worker<'a> {
     last_heartbeat: Option<Time>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Load")]
 struct LoadView {
     cpu_permille: u32,
     memory_used_bytes: u64,
@@ -52,7 +56,7 @@ pub async fn list(
     State(edge): State<Edge>,
     Extension(principal): Extension<Principal>,
     uri: Uri,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Response, Problem> {
     Parameters::read(&uri, &[])?;
     let fleet = edge.handle.workers().await?;
     let seen = fleet.iter().filter(|worker| {
@@ -61,8 +65,8 @@ pub async fn list(
             .as_ref()
             .is_none_or(|namespace| principal.sees(namespace))
     });
-    let items: Vec<Worker<'_>> = seen.map(Worker::from).collect();
-    Ok(Json(json!({"items": items, "next": null})))
+    let page = Page::whole(seen.map(Worker::from));
+    Ok(Json(page).into_response())
 }
 
 impl<'a> From<&'a WorkerView> for Worker<'a> {

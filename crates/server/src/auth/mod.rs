@@ -13,7 +13,7 @@ pub mod principal;
 mod secret;
 mod table;
 
-pub use policy::{Call, DOORS, Door, Operation, Verb, Who};
+pub use policy::{Call, DOORS, Door, Operation, Verb, Who, role_name};
 pub use principal::{Denied, Principal};
 pub use secret::{Secret, digest};
 pub use table::Authority;

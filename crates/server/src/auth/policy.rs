@@ -8,10 +8,14 @@ use drumtower_core::model::Role;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Operation {
     PutJob,
+    PatchJob,
     ShowJob,
     DeleteJob,
     PauseJob,
     ResumeJob,
+    PauseJobs,
+    ResumeJobs,
+    DeleteJobs,
     ListNamespaceJobs,
     ListJobs,
     NextTimes,
@@ -36,6 +40,8 @@ pub enum Operation {
     RevokeToken,
     ShowJobSchema,
     ShowCalendarSchema,
+    ShowOpenapi,
+    ShowProblem,
     Health,
     Readiness,
     WorkerSession,
@@ -45,6 +51,7 @@ pub enum Operation {
 pub enum Verb {
     Get,
     Put,
+    Patch,
     Post,
     Delete,
 }
@@ -81,6 +88,7 @@ const CALENDAR: &str = "/api/v1/namespaces/{namespace}/calendars/{name}";
 
 pub const DOORS: &[Door] = &[
     rest(Operation::PutJob, Verb::Put, JOB, ACT),
+    rest(Operation::PatchJob, Verb::Patch, JOB, ACT),
     rest(Operation::ShowJob, Verb::Get, JOB, LOOK),
     rest(Operation::DeleteJob, Verb::Delete, JOB, ACT),
     rest(
@@ -93,6 +101,24 @@ pub const DOORS: &[Door] = &[
         Operation::ResumeJob,
         Verb::Post,
         "/api/v1/namespaces/{namespace}/jobs/{name}/resume",
+        ACT,
+    ),
+    rest(
+        Operation::PauseJobs,
+        Verb::Post,
+        "/api/v1/namespaces/{namespace}/jobs:pause",
+        ACT,
+    ),
+    rest(
+        Operation::ResumeJobs,
+        Verb::Post,
+        "/api/v1/namespaces/{namespace}/jobs:resume",
+        ACT,
+    ),
+    rest(
+        Operation::DeleteJobs,
+        Verb::Post,
+        "/api/v1/namespaces/{namespace}/jobs:delete",
         ACT,
     ),
     rest(
@@ -192,6 +218,18 @@ pub const DOORS: &[Door] = &[
         Operation::ShowCalendarSchema,
         Verb::Get,
         "/api/v1/schema/calendar",
+        ANY_ROLE,
+    ),
+    rest(
+        Operation::ShowOpenapi,
+        Verb::Get,
+        "/api/openapi.json",
+        ANY_ROLE,
+    ),
+    rest(
+        Operation::ShowProblem,
+        Verb::Get,
+        "/api/v1/problems/{code}",
         ANY_ROLE,
     ),
     rest(Operation::Health, Verb::Get, "/healthz", Who::Anyone),

@@ -52,7 +52,7 @@ async fn a_calendar_lives_from_put_to_delete() {
         (answer.status.as_u16(), answer.header("etag")),
         (200, "\"v2\"")
     );
-    assert_eq!(admin.get(DAYS).await.header("etag"), "\"v2\"");
+    assert!(admin.get(DAYS).await.header("etag").starts_with("\"v2."));
 
     admin.delete(DAYS).await.expect(204);
     admin.get(DAYS).await.problem(404, "no_such_calendar");

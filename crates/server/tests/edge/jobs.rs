@@ -50,7 +50,7 @@ async fn a_job_lives_from_put_to_delete() {
         .expect(200);
     assert_eq!(paused["paused"]["actor"], "local");
     let shown = admin.get(JOB).await;
-    assert_eq!(shown.header("etag"), "\"3\"");
+    assert!(shown.header("etag").starts_with("\"3."));
     assert_eq!(shown.json()["paused"]["actor"], "local");
     assert_eq!(
         admin

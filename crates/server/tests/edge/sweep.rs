@@ -26,6 +26,10 @@ const CALLERS: [&str; 8] = [
 fn expected(operation: Operation) -> [u16; 8] {
     match operation {
         Operation::PutJob => [401, 401, 403, 201, 403, 201, 403, 403],
+        Operation::PatchJob => [401, 401, 403, 200, 403, 200, 403, 403],
+        Operation::PauseJobs => [401, 401, 403, 200, 403, 200, 403, 403],
+        Operation::ResumeJobs => [401, 401, 403, 200, 403, 200, 403, 403],
+        Operation::DeleteJobs => [401, 401, 403, 200, 403, 200, 403, 403],
         Operation::ShowJob => [401, 401, 200, 200, 403, 200, 403, 403],
         Operation::DeleteJob => [401, 401, 403, 204, 403, 204, 403, 403],
         Operation::PauseJob => [401, 401, 403, 200, 403, 200, 403, 403],
@@ -58,6 +62,8 @@ fn expected(operation: Operation) -> [u16; 8] {
         Operation::CreateToken => [401, 401, 403, 403, 403, 201, 403, 403],
         Operation::ShowJobSchema => [401, 401, 200, 200, 200, 200, 200, 200],
         Operation::ShowCalendarSchema => [401, 401, 200, 200, 200, 200, 200, 200],
+        Operation::ShowOpenapi => [401, 401, 200, 200, 200, 200, 200, 200],
+        Operation::ShowProblem => [401, 401, 200, 200, 200, 200, 200, 200],
         Operation::Health => [200; 8],
         Operation::Readiness => [200; 8],
         Operation::WorkerSession => [401, 401, 403, 403, 200, 200, 403, 200],
@@ -153,9 +159,14 @@ async fn knock(server: &Server, caller: &Caller, operation: Operation, call: Cal
     let mut path = path
         .replace("{namespace}", "a")
         .replace("{name}", &name)
+        .replace("{code}", "stale")
         .replace("{id}", id);
     let body = match operation {
         Operation::PutJob => Some(manifest()),
+        Operation::PatchJob => Some(json!({"priority": 9})),
+        Operation::PauseJobs | Operation::ResumeJobs | Operation::DeleteJobs => {
+            Some(json!({"names": [name]}))
+        }
         Operation::PutCalendar => Some(calendar()),
         Operation::PreviewSchedule => Some(json!({
             "namespace": "a",
@@ -174,6 +185,7 @@ async fn knock(server: &Server, caller: &Caller, operation: Operation, call: Cal
     let method = match verb {
         Verb::Get => "GET",
         Verb::Put => "PUT",
+        Verb::Patch => "PATCH",
         Verb::Post => "POST",
         Verb::Delete => "DELETE",
     };

@@ -128,8 +128,7 @@ fn is_past(filter: &JobFilter, row: &JobRow) -> bool {
         let name = row.name.as_str();
         name > prefix.as_str() && !name.starts_with(prefix)
     };
-    row.namespace > *only
-        || (row.namespace == *only && filter.prefix.as_ref().is_some_and(beyond))
+    row.namespace > *only || (row.namespace == *only && filter.prefix.as_ref().is_some_and(beyond))
 }
 
 /// Jobs by (next_due, id) after the given place. The index alone tells which; the rows are then looked up in order of id,

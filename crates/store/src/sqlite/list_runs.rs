@@ -176,7 +176,10 @@ fn fill(
             }
             Next::Pause(below) => {
                 let below = RunId(below);
-                page.next = filter.since.is_none_or(|since| below > since).then_some(below);
+                page.next = filter
+                    .since
+                    .is_none_or(|since| below > since)
+                    .then_some(below);
                 return Ok(page);
             }
             Next::End => return Ok(page),

@@ -1,0 +1,85 @@
+//! What is said of the operations of workers, of tokens and of the server itself.
+
+use serde_json::json;
+
+use super::entry::{Entry, Tag};
+use super::schemas::Schemas;
+use crate::api::Kind;
+use crate::api::health::Status;
+use crate::api::page::Page;
+use crate::api::tokens::{self, Token};
+use crate::api::workers::Worker;
+
+pub fn workers(schemas: &mut Schemas) -> Entry {
+    Entry::new("listWorkers", Tag::Workers, "List workers")
+        .text("Those that are connected, and those whose lease has not ended. Workers of every namespace are seen by everyone.")
+        .answers::<Page<Worker<'static>>>(schemas, 200, "All of them.")
+}
+
+pub fn create_token(schemas: &mut Schemas) -> Entry {
+    let body = schemas.request::<tokens::Request>();
+    let example = json!({"name": "ci", "role": "operator", "namespace": "default"});
+    Entry::new("createToken", Tag::Tokens, "Make a token")
+        .text("The answer has the secret, once. `Idempotency-Key` is refused: a name makes one token.")
+        .body(body, example)
+        .answers::<Token<'static>>(schemas, 201, "Made.")
+        .leads_to("revokeToken", &[("id", "$response.body#/id")])
+        .refuses(&[Kind::TokenNameTaken, Kind::InvalidHeader])
+}
+
+pub fn tokens(schemas: &mut Schemas) -> Entry {
+    Entry::new("listTokens", Tag::Tokens, "List living tokens").answers::<Page<Token<'static>>>(
+        schemas,
+        200,
+        "All of them.",
+    )
+}
+
+pub fn revoke_token() -> Entry {
+    Entry::new("revokeToken", Tag::Tokens, "Revoke a token")
+        .answers_nothing(204, "Revoked.")
+        .refuses(&[Kind::NoSuchToken])
+}
+
+pub fn schema(id: &str, what: &str) -> Entry {
+    let summary = format!("The JSON schema of a {what} manifest");
+    let schema = json!({"type": "object"});
+    Entry::new(id, Tag::System, &summary).answers_as(
+        200,
+        "The schema.",
+        "application/schema+json",
+        schema,
+    )
+}
+
+pub fn openapi() -> Entry {
+    Entry::new("showOpenapi", Tag::System, "This document").answers_as(
+        200,
+        "The document.",
+        "application/json",
+        json!({"type": "object"}),
+    )
+}
+
+pub fn problem_page() -> Entry {
+    Entry::new("showProblem", Tag::System, "The page about a problem")
+        .text("Cause, example, remedy. `type` of a problem leads here.")
+        .answers_as(200, "The page.", "text/markdown", json!({"type": "string"}))
+        .refuses(&[Kind::NoSuchProblem])
+}
+
+pub fn health(schemas: &mut Schemas) -> Entry {
+    Entry::new("health", Tag::System, "Whether the process answers")
+        .answers::<Status>(schemas, 200, "It does.")
+}
+
+pub fn readiness(schemas: &mut Schemas) -> Entry {
+    Entry::new(
+        "readiness",
+        Tag::System,
+        "Whether the server can do its work",
+    )
+    .text("200 when what is acknowledged can be committed.")
+    .answers::<Status>(schemas, 200, "It can.")
+    .refuses(&[Kind::NotReady, Kind::Stopping])
+}
