@@ -49,6 +49,9 @@ async fn gate(
 /// The job that a path names.
 pub struct JobPath(pub JobRef);
 
+/// The job that a path names, and the number of a version.
+pub struct VersionPath(pub JobRef, pub u32);
+
 /// The calendar that a path names.
 pub struct CalendarPath(pub CalendarRef);
 
@@ -70,6 +73,29 @@ impl<S: Send + Sync> FromRequestParts<S> for JobPath {
             namespace: NamespaceName::new(&namespace)?,
             name: JobName::new(&name)?,
         }))
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for VersionPath {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let Path((namespace, name, version)) =
+            Path::<(String, String, String)>::from_request_parts(parts, state)
+                .await
+                .map_err(|error| unreadable(&error))?;
+        let job = JobRef {
+            namespace: NamespaceName::new(&namespace)?,
+            name: JobName::new(&name)?,
+        };
+        match version.parse() {
+            Ok(version) => Ok(Self(job, version)),
+            Err(_) => {
+                let version: String = version.chars().take(64).collect();
+                let detail = format!("version: `{version}` is not the number of a version");
+                Err(Problem::parameter("version", detail))
+            }
+        }
     }
 }
 

@@ -27,6 +27,7 @@ mod precondition;
 mod problem;
 mod problem_pages;
 mod query;
+mod rerun;
 mod run_view;
 mod runs;
 mod tell;
@@ -34,6 +35,7 @@ mod time;
 mod tokens;
 mod trigger;
 mod validator;
+mod versions;
 mod workers;
 
 use std::path::PathBuf;
@@ -138,6 +140,10 @@ fn handler_of(operation: Operation, verb: MethodFilter) -> Option<MethodRouter<E
         Operation::PauseJobs => on(verb, bulk::pause),
         Operation::ResumeJobs => on(verb, bulk::resume),
         Operation::DeleteJobs => on(verb, bulk::delete),
+        Operation::ListJobVersions => on(verb, versions::list),
+        Operation::ShowJobVersion => on(verb, versions::show),
+        Operation::DiffJob => on(verb, versions::difference),
+        Operation::RestoreJob => on(verb, versions::restore),
         Operation::ListNamespaceJobs => on(verb, jobs::list_namespace),
         Operation::ListJobs => on(verb, jobs::list),
         Operation::NextTimes => on(verb, next::of_job),
@@ -155,6 +161,7 @@ fn handler_of(operation: Operation, verb: MethodFilter) -> Option<MethodRouter<E
         Operation::ShowRun => on(verb, runs::show),
         Operation::WaitRun => on(verb, runs::wait),
         Operation::CancelRun => on(verb, runs::cancel),
+        Operation::RerunRun => on(verb, rerun::rerun),
         Operation::ReadLogs => on(verb, logs::read),
         Operation::ListWorkers => on(verb, workers::list),
         Operation::CreateToken => on(verb, tokens::create),

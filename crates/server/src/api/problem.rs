@@ -43,6 +43,7 @@ pub enum Kind {
     NoSuchProblem,
     MethodNotAllowed,
     IdempotencyKeyReused,
+    RunNotEnded,
     TokenNameTaken,
     CalendarInUse,
     TooManyCalendars,
@@ -80,6 +81,7 @@ impl Kind {
         Self::NoSuchProblem,
         Self::MethodNotAllowed,
         Self::IdempotencyKeyReused,
+        Self::RunNotEnded,
         Self::TokenNameTaken,
         Self::CalendarInUse,
         Self::TooManyCalendars,
@@ -139,6 +141,7 @@ impl Kind {
                 "idempotency_key_reused",
                 "The key was used for another request",
             ),
+            Self::RunNotEnded => (S::CONFLICT, "run_not_ended", "The run has not ended"),
             Self::TokenNameTaken => (S::CONFLICT, "token_name_taken", "The name is taken"),
             Self::CalendarInUse => (S::CONFLICT, "calendar_in_use", "Jobs use the calendar"),
             Self::TooManyCalendars => (

@@ -35,6 +35,7 @@ pub fn of(kind: Kind) -> &'static str {
         Kind::NoSuchProblem => page!("no_such_problem"),
         Kind::MethodNotAllowed => page!("method_not_allowed"),
         Kind::IdempotencyKeyReused => page!("idempotency_key_reused"),
+        Kind::RunNotEnded => page!("run_not_ended"),
         Kind::TokenNameTaken => page!("token_name_taken"),
         Kind::CalendarInUse => page!("calendar_in_use"),
         Kind::TooManyCalendars => page!("too_many_calendars"),

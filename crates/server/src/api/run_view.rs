@@ -34,6 +34,8 @@ pub struct RunView<'a> {
     finished: Option<Time>,
     params: Option<&'a JsonText>,
     idempotency_key: Option<&'a str>,
+    /// The run that this one repeats.
+    rerun_of: Option<RunId>,
     cancel: Option<Deed<'a>>,
     result: Option<&'a JsonText>,
     error: Option<&'a str>,
@@ -128,6 +130,7 @@ impl<'a> From<&'a Named> for RunView<'a> {
             finished: run.finished().map(Time),
             params: params.as_ref(),
             idempotency_key: run.idempotency_key.as_deref(),
+            rerun_of: run.rerun_of,
             cancel: run.cancel.as_ref().map(|cancel| Deed {
                 at: cancel.at.into(),
                 actor: &cancel.actor,

@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::{Extension, Json};
 use drumtower_core::engine::{Command, Reply, Trigger, Triggered, When};
-use drumtower_core::model::{JsonText, Limits, RunId};
+use drumtower_core::model::{Actor, JsonText, Limits, RunId};
 use drumtower_core::schedule::parse_duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -72,10 +72,19 @@ pub async fn trigger(
         when: when(request.delay.as_deref(), request.at.as_deref())?,
         rerun: None,
     };
+    make(&edge, principal.actor, trigger).await
+}
+
+/// Makes the run, or finds the one of the first request.
+pub async fn make(
+    edge: &Edge,
+    actor: Actor,
+    trigger: Trigger,
+) -> Result<(StatusCode, Json<Answer>), Problem> {
     let command = Command::TriggerRuns {
         triggers: vec![trigger],
     };
-    match edge.handle.command(principal.actor, command).await?? {
+    match edge.handle.command(actor, command).await?? {
         Reply::Triggered(mut outcomes) => match outcomes.pop() {
             Some(Ok(triggered)) => {
                 let status = if triggered.repeated {

@@ -34,15 +34,26 @@ use life::{End, Life, Surroundings, guarded};
 use perform::Performer;
 use writer::Writer;
 
-/// Messages that may wait in front of the loop; beyond that callers are refused.
+/// The size of the inbox unless told otherwise.
 const INBOX: usize = 8_192;
 /// Between two tries to begin a life.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Options {
     pub engine: engine::Options,
+    /// Messages that may wait in front of the loop; beyond that callers are refused.
+    pub inbox: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            engine: engine::Options::default(),
+            inbox: INBOX,
+        }
+    }
 }
 
 /// Starts the loop on a thread of its own. It is ready when [`Handle::health`] says so.
@@ -52,7 +63,7 @@ pub fn start(
     reader: Arc<dyn Read>,
     clock: Arc<dyn Clock>,
 ) -> std::io::Result<Handle> {
-    let (inbox, messages) = mpsc::channel(INBOX);
+    let (inbox, messages) = mpsc::channel(options.inbox);
     let (stop, stops) = mpsc::channel(1);
     let (health, healthy) = watch::channel(Health::Starting);
     let (tokens, tokens_changed) = watch::channel(0);

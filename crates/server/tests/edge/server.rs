@@ -1,12 +1,17 @@
 //! A server of one's own, in a directory of its own, on a port of its own.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use drumtower_server::auth::first_start::Bootstrap;
+use drumtower_server::driver;
 use drumtower_server::serve::{self, Options, Started};
+use drumtower_store::{Store, sqlite};
 use serde_json::json;
 use tempfile::TempDir;
+use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -30,11 +35,32 @@ impl Server {
     }
 
     pub async fn start_in(directory: TempDir) -> Self {
+        Self::start_on(directory, driver::Options::default(), |writer| {
+            Box::new(writer)
+        })
+        .await
+    }
+
+    /// On the embedded store as `wrap` wraps its writer.
+    pub async fn start_on(
+        directory: TempDir,
+        driver: driver::Options,
+        wrap: impl FnOnce(sqlite::Writer) -> Box<dyn Store>,
+    ) -> Self {
         let (stop, stopped) = oneshot::channel();
         let (tell, told) = oneshot::channel();
-        let options = Options::new(directory.path().to_owned(), ([127, 0, 0, 1], 0).into());
-        let task = tokio::spawn(serve::run(
+        let address = SocketAddr::from(([127, 0, 0, 1], 0));
+        let options = Options {
+            driver,
+            ..Options::new(directory.path().to_owned(), address)
+        };
+        let listener = TcpListener::bind(address).await.unwrap();
+        let (writer, reader) = sqlite::open(&options.data, options.store.clone()).unwrap();
+        let task = tokio::spawn(serve::run_on(
             options,
+            listener,
+            wrap(writer),
+            Arc::new(reader),
             move |started| tell.send(started).unwrap(),
             async {
                 let _ = stopped.await;

@@ -30,6 +30,10 @@ fn expected(operation: Operation) -> [u16; 8] {
         Operation::PauseJobs => [401, 401, 403, 200, 403, 200, 403, 403],
         Operation::ResumeJobs => [401, 401, 403, 200, 403, 200, 403, 403],
         Operation::DeleteJobs => [401, 401, 403, 200, 403, 200, 403, 403],
+        Operation::ListJobVersions => [401, 401, 200, 200, 403, 200, 403, 403],
+        Operation::ShowJobVersion => [401, 401, 200, 200, 403, 200, 403, 403],
+        Operation::DiffJob => [401, 401, 200, 200, 403, 200, 403, 403],
+        Operation::RestoreJob => [401, 401, 403, 200, 403, 200, 403, 403],
         Operation::ShowJob => [401, 401, 200, 200, 403, 200, 403, 403],
         Operation::DeleteJob => [401, 401, 403, 204, 403, 204, 403, 403],
         Operation::PauseJob => [401, 401, 403, 200, 403, 200, 403, 403],
@@ -56,6 +60,8 @@ fn expected(operation: Operation) -> [u16; 8] {
         Operation::ShowRun => [401, 401, 200, 200, 403, 200, 404, 404],
         Operation::WaitRun => [401, 401, 200, 200, 403, 200, 404, 404],
         Operation::CancelRun => [401, 401, 403, 200, 403, 200, 404, 404],
+        // The run has not ended.
+        Operation::RerunRun => [401, 401, 403, 409, 403, 409, 404, 404],
         Operation::ReadLogs => [401, 401, 200, 200, 403, 200, 404, 404],
         Operation::RevokeToken => [401, 401, 403, 403, 403, 204, 403, 404],
         // The token asked for is one of namespace `a`.
@@ -160,9 +166,11 @@ async fn knock(server: &Server, caller: &Caller, operation: Operation, call: Cal
         .replace("{namespace}", "a")
         .replace("{name}", &name)
         .replace("{code}", "stale")
+        .replace("{version}", "1")
         .replace("{id}", id);
     let body = match operation {
         Operation::PutJob => Some(manifest()),
+        Operation::RestoreJob => Some(json!({"version": 1})),
         Operation::PatchJob => Some(json!({"priority": 9})),
         Operation::PauseJobs | Operation::ResumeJobs | Operation::DeleteJobs => {
             Some(json!({"names": [name]}))

@@ -43,6 +43,9 @@ pub fn put(schemas: &mut Schemas) -> Entry {
         .leads_to("resumeJob", NAMED)
         .leads_to("triggerRun", NAMED)
         .leads_to("nextTimes", NAMED)
+        .leads_to("listJobVersions", NAMED)
+        .leads_to("diffJob", NAMED)
+        .leads_to("restoreJob", NAMED)
         .leads_to("explainJob", NAMED)
         .leads_to("deleteJob", NAMED)
         .refuses(&[

@@ -11,6 +11,7 @@ mod parameters;
 mod runs;
 mod schemas;
 mod system;
+mod versions;
 
 use std::sync::LazyLock;
 
@@ -101,6 +102,10 @@ fn describe(operation: Operation, schemas: &mut Schemas) -> Option<Entry> {
         Operation::PauseJobs => jobs::bulk(schemas, "pauseJobs", "Pause many jobs"),
         Operation::ResumeJobs => jobs::bulk(schemas, "resumeJobs", "Resume many jobs"),
         Operation::DeleteJobs => jobs::bulk(schemas, "deleteJobs", "Delete many jobs"),
+        Operation::ListJobVersions => versions::list(schemas),
+        Operation::ShowJobVersion => versions::show(schemas),
+        Operation::DiffJob => versions::diff(schemas),
+        Operation::RestoreJob => versions::restore(schemas),
         Operation::ListNamespaceJobs => jobs::list_namespace(schemas),
         Operation::ListJobs => jobs::list(schemas),
         Operation::NextTimes => jobs::next_times(schemas),
@@ -118,6 +123,7 @@ fn describe(operation: Operation, schemas: &mut Schemas) -> Option<Entry> {
         Operation::ShowRun => runs::show(schemas),
         Operation::WaitRun => runs::wait(schemas),
         Operation::CancelRun => runs::cancel(schemas),
+        Operation::RerunRun => runs::rerun(schemas),
         Operation::ReadLogs => runs::logs(),
         Operation::ListWorkers => system::workers(schemas),
         Operation::CreateToken => system::create_token(schemas),

@@ -8,7 +8,7 @@ use super::parameters::{idempotency_key, instant, namespace, paging, query, repe
 use super::schemas::Schemas;
 use crate::api::page::Page;
 use crate::api::run_view::{RunSummary, RunView};
-use crate::api::{Kind, batch, trigger};
+use crate::api::{Kind, batch, rerun, trigger};
 
 const MADE: &[(&str, &str)] = &[("id", "$response.body#/id")];
 
@@ -96,7 +96,7 @@ fn example() -> Value {
         "id": "run_06w4grp6yqr00", "namespace": "default", "job": "greet", "job_id": "job_06w4grne5tw00",
         "job_version": 1, "state": "PENDING", "origin": "api", "actor": "ann", "nominal": null,
         "due": "2026-11-15T22:55:51.351Z", "created": "2026-11-15T22:55:51.351Z", "finished": null,
-        "params": {"name": "world"}, "idempotency_key": null, "cancel": null, "result": null, "error": null,
+        "params": {"name": "world"}, "idempotency_key": null, "rerun_of": null, "cancel": null, "result": null, "error": null,
         "transitions": [
             {"to": "PENDING", "at": "2026-11-15T22:55:51.351Z", "reason": "created", "attempt": 0},
         ],
@@ -122,7 +122,29 @@ pub fn cancel(schemas: &mut Schemas) -> Entry {
     Entry::new("cancelRun", Tag::Runs, "Cancel a run")
         .text("One that has ended is answered as it ended. One that is under way ends when its worker has stopped it.")
         .answers::<RunView<'static>>(schemas, 200, "The run.")
+        .leads_to("rerunRun", &[("id", "$request.path.id")])
         .refuses(&[Kind::NoSuchRun])
+}
+
+pub fn rerun(schemas: &mut Schemas) -> Entry {
+    let body = schemas.request::<rerun::Request<'static>>();
+    let example = json!({"params": {"name": "Ada"}, "version": "original"});
+    Entry::new("rerunRun", Tag::Runs, "Repeat a run that has ended")
+        .text(
+            "With its parameters unless others are given, by the job's current definition or the one it had. The new run \
+             names it as `rerun_of` and stands for the same time.",
+        )
+        .takes([idempotency_key()])
+        .optional_body(body, example)
+        .answers::<trigger::Answer>(schemas, 200, "The key was known: the run of the first request.")
+        .answers::<trigger::Answer>(schemas, 201, "Made.")
+        .leads_to("showRun", MADE)
+        .refuses(&[
+            Kind::NoSuchRun,
+            Kind::NoSuchJob,
+            Kind::RunNotEnded,
+            Kind::IdempotencyKeyReused,
+        ])
 }
 
 pub fn logs() -> Entry {

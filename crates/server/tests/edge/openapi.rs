@@ -1,0 +1,114 @@
+//! The description of the API against the server that it describes.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::client::Client;
+use crate::server::Server;
+
+struct Described {
+    method: String,
+    path: String,
+    operation: Value,
+}
+
+async fn described(admin: &Client) -> Vec<Described> {
+    let answer = admin.get("/api/openapi.json").await;
+    assert_eq!(answer.header("content-type"), "application/json");
+    let document = answer.expect(200);
+    assert_eq!(document["openapi"], "3.1.0");
+    let mut all = Vec::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            all.push(Described {
+                method: method.to_uppercase(),
+                path: path.clone(),
+                operation: operation.clone(),
+            });
+        }
+    }
+    all
+}
+
+/// The path with something in it for each parameter.
+fn filled(path: &str) -> String {
+    let id = match path.contains("/tokens/") {
+        true => "tok_0000000000001",
+        false => "run_0000000000001",
+    };
+    path.replace("{namespace}", "default")
+        .replace("{name}", "x")
+        .replace("{id}", id)
+        .replace("{code}", "stale")
+        .replace("{version}", "1")
+}
+
+/// A parameter that nobody knows is refused with the names of those that are known.
+#[tokio::test(flavor = "multi_thread")]
+async fn it_has_the_query_parameters_that_each_route_knows() {
+    let server = Server::start().await;
+    let admin = server.admin();
+    for Described {
+        method,
+        path,
+        operation,
+    } in described(&admin).await
+    {
+        if operation["security"] == json!([]) {
+            continue;
+        }
+        let query = format!("{}?qqqqqqqqqqqqqqqq=1", filled(&path));
+        let body = (method != "GET").then(|| "{}".to_owned());
+        let answer = admin.call(&method, &query, &[], body).await;
+        let detail = answer.problem(400, "unknown_parameter")["detail"].clone();
+        let (_, known) = detail.as_str().unwrap().split_once(": ").unwrap();
+        let known: BTreeSet<&str> = match known.strip_prefix("there are ") {
+            Some("none here") | None => BTreeSet::new(),
+            Some(names) => names.split(", ").collect(),
+        };
+        let parameters = operation["parameters"].as_array().into_iter().flatten();
+        let told: BTreeSet<&str> = parameters
+            .filter(|parameter| parameter["in"] == "query")
+            .map(|parameter| parameter["name"].as_str().unwrap())
+            .collect();
+        assert_eq!(told, known, "{method} {path}");
+    }
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn its_examples_of_requests_are_taken() {
+    let server = Server::start().await;
+    let admin = server.admin();
+    let mut all = described(&admin).await;
+    // What the other examples speak of is made first.
+    all.sort_by_key(|one| one.method != "PUT");
+    let mut tried = 0;
+    for Described {
+        method,
+        path,
+        operation,
+    } in all
+    {
+        let Some(content) = operation["requestBody"]["content"].as_object() else {
+            continue;
+        };
+        if path.contains("{id}") {
+            continue;
+        }
+        let path = path
+            .replace("{namespace}", "default")
+            .replace("{name}", "greet");
+        for (kind, content) in content {
+            let example = content["examples"]["plain"]["value"].to_string();
+            let headers = [("content-type", kind.as_str())];
+            let answer = admin.call(&method, &path, &headers, Some(example)).await;
+            let status = answer.status.as_u16();
+            assert!(status < 300, "{method} {path}: {status} {}", answer.text());
+            tried += 1;
+        }
+    }
+    assert!(tried >= 10, "{tried}");
+    server.stop().await;
+}
