@@ -88,7 +88,7 @@ enum Command {
     /// Schemas of manifests
     #[command(subcommand)]
     Schema(schema::Command),
-    /// Journals of what happened, and the check of what should have
+    /// Who changed what; journals of what happened, and the check of what should have
     #[command(subcommand)]
     Audit(audit::Command),
     /// Figures to measure again: throughput, wheel

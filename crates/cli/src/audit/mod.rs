@@ -1,6 +1,7 @@
-//! `drumtower audit`: journals of what happened, and the check of what should have.
+//! `drumtower audit`: who changed what; journals of what happened, and the check of what should have.
 
 mod check;
+mod log;
 mod record;
 
 use clap::Subcommand;
@@ -9,12 +10,14 @@ use crate::failure::Result;
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    Log(log::Log),
     Record(record::Record),
     Check(check::Check),
 }
 
 pub fn run(command: Command) -> Result<()> {
     match command {
+        Command::Log(log) => log.run(),
         Command::Record(record) => record.run(),
         Command::Check(check) => check.run(),
     }

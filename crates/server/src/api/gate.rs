@@ -9,7 +9,9 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 use axum::routing::MethodRouter;
 use drumtower_core::engine::JobRef;
-use drumtower_core::model::{CalendarName, CalendarRef, JobName, NamespaceName, RunId, TokenId};
+use drumtower_core::model::{
+    CalendarName, CalendarRef, JobName, NamespaceName, RunId, SettingKey, TokenId,
+};
 
 use super::Edge;
 use super::problem::{Kind, Problem};
@@ -54,6 +56,9 @@ pub struct VersionPath(pub JobRef, pub u32);
 
 /// The calendar that a path names.
 pub struct CalendarPath(pub CalendarRef);
+
+/// The setting that a path names.
+pub struct SettingPath(pub SettingKey);
 
 /// The namespace that a path names.
 pub struct NamespacePath(pub NamespaceName);
@@ -108,6 +113,15 @@ impl<S: Send + Sync> FromRequestParts<S> for CalendarPath {
             namespace: NamespaceName::new(&namespace)?,
             name: CalendarName::new(&name)?,
         }))
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for SettingPath {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let (namespace, name) = pair(parts, state).await?;
+        Self::of(&namespace, &name)
     }
 }
 

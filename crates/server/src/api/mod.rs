@@ -4,6 +4,7 @@
 //! store, and the answer is shaped as JSON. Nothing is decided here. The router is built from the policy table: each row
 //! names its handler in [`handler_of`], and the compiler misses no row.
 
+mod audit;
 mod batch;
 mod body;
 mod bulk;
@@ -30,6 +31,7 @@ mod query;
 mod rerun;
 mod run_view;
 mod runs;
+mod settings;
 mod tell;
 mod time;
 mod tokens;
@@ -167,6 +169,11 @@ fn handler_of(operation: Operation, verb: MethodFilter) -> Option<MethodRouter<E
         Operation::CreateToken => on(verb, tokens::create),
         Operation::ListTokens => on(verb, tokens::list),
         Operation::RevokeToken => on(verb, tokens::revoke),
+        Operation::ListAudit => on(verb, audit::list),
+        Operation::PutSetting => on(verb, settings::put),
+        Operation::ShowSetting => on(verb, settings::show),
+        Operation::DeleteSetting => on(verb, settings::delete),
+        Operation::ListSettings => on(verb, settings::list),
         Operation::ShowJobSchema => on(verb, jobs::schema),
         Operation::ShowCalendarSchema => on(verb, calendars::schema),
         Operation::ShowOpenapi => on(verb, openapi::show),

@@ -25,6 +25,11 @@ pub const CALENDAR: Tags = Tags {
     prefix: "v",
 };
 
+pub const SETTING: Tags = Tags {
+    noun: "setting",
+    prefix: "s",
+};
+
 impl Tags {
     /// The ETag of a revision.
     pub fn etag(self, revision: u64) -> HeaderValue {

@@ -43,6 +43,11 @@ pub enum Operation {
     CreateToken,
     ListTokens,
     RevokeToken,
+    ListAudit,
+    PutSetting,
+    ShowSetting,
+    DeleteSetting,
+    ListSettings,
     ShowJobSchema,
     ShowCalendarSchema,
     ShowOpenapi,
@@ -90,6 +95,8 @@ const ANY_ROLE: Who = Who::Roles(&[Role::Admin, Role::Operator, Role::Viewer, Ro
 
 const JOB: &str = "/api/v1/namespaces/{namespace}/jobs/{name}";
 const CALENDAR: &str = "/api/v1/namespaces/{namespace}/calendars/{name}";
+
+const SETTING: &str = "/api/v1/namespaces/{namespace}/settings/{name}";
 
 pub const DOORS: &[Door] = &[
     rest(Operation::PutJob, Verb::Put, JOB, ACT),
@@ -242,6 +249,16 @@ pub const DOORS: &[Door] = &[
         Verb::Delete,
         "/api/v1/tokens/{id}",
         MANAGE,
+    ),
+    rest(Operation::ListAudit, Verb::Get, "/api/v1/audit", MANAGE),
+    rest(Operation::PutSetting, Verb::Put, SETTING, ACT),
+    rest(Operation::ShowSetting, Verb::Get, SETTING, ACT),
+    rest(Operation::DeleteSetting, Verb::Delete, SETTING, ACT),
+    rest(
+        Operation::ListSettings,
+        Verb::Get,
+        "/api/v1/namespaces/{namespace}/settings",
+        ACT,
     ),
     rest(
         Operation::ShowJobSchema,

@@ -42,6 +42,12 @@ impl Answer {
         self.json()
     }
 
+    /// Checks that it worked, in whichever way.
+    #[track_caller]
+    pub fn success(self) {
+        assert!(self.status.is_success(), "{}", self.text());
+    }
+
     /// Checks that this is a problem as the contract has it, and returns it.
     #[track_caller]
     pub fn problem(self, status: u16, code: &str) -> Value {

@@ -13,6 +13,7 @@ mod logs;
 mod next;
 mod openapi;
 mod problems;
+mod records;
 mod runs;
 mod server;
 mod starting;

@@ -66,6 +66,11 @@ fn expected(operation: Operation) -> [u16; 8] {
         Operation::RevokeToken => [401, 401, 403, 403, 403, 204, 403, 404],
         // The token asked for is one of namespace `a`.
         Operation::CreateToken => [401, 401, 403, 403, 403, 201, 403, 403],
+        Operation::ListAudit => [401, 401, 403, 403, 403, 200, 403, 200],
+        Operation::PutSetting => [401, 401, 403, 200, 403, 200, 403, 403],
+        Operation::ShowSetting => [401, 401, 403, 200, 403, 200, 403, 403],
+        Operation::DeleteSetting => [401, 401, 403, 204, 403, 204, 403, 403],
+        Operation::ListSettings => [401, 401, 403, 200, 403, 200, 403, 403],
         Operation::ShowJobSchema => [401, 401, 200, 200, 200, 200, 200, 200],
         Operation::ShowCalendarSchema => [401, 401, 200, 200, 200, 200, 200, 200],
         Operation::ShowOpenapi => [401, 401, 200, 200, 200, 200, 200, 200],
@@ -109,6 +114,10 @@ fn calendar() -> Value {
     json!({"kind": "Calendar", "weekly": ["mon"]})
 }
 
+fn notify() -> Value {
+    json!({"rules": []})
+}
+
 /// Objects of namespace `a` for one call, so that no call sees what another left behind.
 struct Objects {
     job: String,
@@ -135,6 +144,10 @@ async fn objects(server: &Server) -> Objects {
         )
         .await
         .expect(201);
+    admin
+        .put("/api/v1/namespaces/a/settings/notify", &notify())
+        .await
+        .success();
     let token = json!({"name": rand_name(), "role": "viewer", "namespace": "a"});
     let token = admin.post("/api/v1/tokens", &token).await.expect(201);
     let text = |value: &Value| value["id"].as_str().unwrap().to_owned();
@@ -159,6 +172,7 @@ async fn knock(server: &Server, caller: &Caller, operation: Operation, call: Cal
     };
     let name = match operation {
         Operation::PutJob | Operation::PutCalendar => rand_name(),
+        _ if path.contains("/settings/") => "notify".to_owned(),
         _ if path.contains("/calendars/") => objects.calendar.clone(),
         _ => objects.job.clone(),
     };
@@ -176,6 +190,7 @@ async fn knock(server: &Server, caller: &Caller, operation: Operation, call: Cal
             Some(json!({"names": [name]}))
         }
         Operation::PutCalendar => Some(calendar()),
+        Operation::PutSetting => Some(notify()),
         Operation::PreviewSchedule => Some(json!({
             "namespace": "a",
             "schedule": [{"cron": "0 9 * * *"}],
@@ -259,6 +274,9 @@ async fn strangers_see_nothing() {
     assert!(items(stranger.get("/api/v1/jobs").await.expect(200)).is_empty());
     assert!(items(stranger.get("/api/v1/runs").await.expect(200)).is_empty());
     assert!(items(stranger.get("/api/v1/calendars").await.expect(200)).is_empty());
+    for entry in items(stranger.get("/api/v1/audit").await.expect(200)) {
+        assert_eq!(entry["namespace"], "b");
+    }
     for token in items(stranger.get("/api/v1/tokens").await.expect(200)) {
         assert_eq!(token["namespace"], "b");
     }
@@ -266,6 +284,7 @@ async fn strangers_see_nothing() {
         "/api/v1/jobs?namespace=a",
         "/api/v1/runs?namespace=a",
         "/api/v1/calendars?namespace=a",
+        "/api/v1/audit?namespace=a",
         "/api/v1/runs?namespace=a&job=x",
     ] {
         stranger.get(path).await.problem(403, "forbidden_namespace");

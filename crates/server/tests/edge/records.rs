@@ -1,0 +1,125 @@
+//! Settings and the audit log.
+
+use serde_json::{Value, json};
+
+use crate::server::Server;
+
+const NOTIFY: &str = "/api/v1/namespaces/default/settings/notify";
+
+fn rules(address: &str) -> Value {
+    json!({"rules": [{"on": ["failure"], "email": [address]}]})
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_setting_is_edited_under_its_etag() {
+    let server = Server::start().await;
+    let admin = server.admin();
+    admin.get(NOTIFY).await.problem(404, "no_such_setting");
+    let made = admin.put(NOTIFY, &rules("ops@example.com")).await;
+    assert_eq!(made.header("etag"), "\"s1\"");
+    let made = made.expect(201);
+    assert_eq!(made["value"], rules("ops@example.com"));
+    assert_eq!(
+        (&made["revision"], &made["actor"]),
+        (&json!(1), &json!("local"))
+    );
+    let edit = |tag: &'static str, value: Value| {
+        let admin = &admin;
+        async move {
+            let headers = [("If-Match", tag)];
+            admin
+                .call("PUT", NOTIFY, &headers, Some(value.to_string()))
+                .await
+        }
+    };
+    edit("\"s9\"", rules("a@b")).await.problem(412, "stale");
+    edit("\"1\"", rules("a@b"))
+        .await
+        .problem(400, "invalid_header");
+    edit("\"s1\"", rules("a@b")).await.expect(200);
+    let listed = admin
+        .get("/api/v1/namespaces/default/settings")
+        .await
+        .expect(200);
+    assert_eq!(listed["items"][0]["value"], rules("a@b"));
+    assert_eq!(listed["items"][0]["revision"], 2);
+    let refused = admin
+        .put(NOTIFY, &json!({"rules": [{"on": ["late"]}]}))
+        .await;
+    let problem = refused.problem(422, "invalid_field");
+    assert_eq!(problem["field"], "value.rules[0]");
+    let unknown = "/api/v1/namespaces/default/settings/notfy";
+    let problem = admin.get(unknown).await.problem(400, "invalid_parameter");
+    assert!(
+        problem["detail"]
+            .as_str()
+            .unwrap()
+            .contains("there is notify")
+    );
+    admin.delete(NOTIFY).await.success();
+    admin.delete(NOTIFY).await.problem(404, "no_such_setting");
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_audit_log_tells_who_changed_what_from_what_to_what() {
+    let server = Server::start().await;
+    let ann = server.client("operator", None).await;
+    let job = "/api/v1/namespaces/default/jobs/report";
+    let manifest =
+        |weight| json!({"kind": "Job", "weight": weight, "task": {"exec": {"argv": ["true"]}}});
+    ann.put(job, &manifest(2)).await.expect(201);
+    ann.put(job, &manifest(3)).await.expect(200);
+    ann.post(&format!("{job}/pause"), &json!({}))
+        .await
+        .expect(200);
+    ann.delete(job).await.success();
+    let admin = server.admin();
+    let entries = |query: &'static str| {
+        let admin = &admin;
+        async move {
+            let page = admin
+                .get(&format!("/api/v1/audit?{query}"))
+                .await
+                .expect(200);
+            (
+                page["items"].as_array().unwrap().clone(),
+                page["next"].clone(),
+            )
+        }
+    };
+    let (of_job, next) = entries("kind=job&name=report").await;
+    let actions: Vec<&str> = of_job
+        .iter()
+        .map(|entry| entry["action"].as_str().unwrap())
+        .collect();
+    assert_eq!(actions, ["deleted", "paused", "changed", "created"]);
+    assert_eq!(next, Value::Null);
+    assert_eq!(
+        of_job[2]["changes"],
+        json!([{"field": "weight", "before": 2, "after": 3}])
+    );
+    assert_eq!(of_job[2]["version"], 2);
+    let who = of_job[0]["actor"].as_str().unwrap();
+    let (hers, _) = entries("action=paused").await;
+    assert_eq!(hers[0]["actor"], who);
+    let (page, next) = entries("name=report&limit=3").await;
+    assert_eq!(page.len(), 3);
+    let rest = format!(
+        "/api/v1/audit?name=report&limit=3&cursor={}",
+        next.as_str().unwrap()
+    );
+    let rest = admin.get(&rest).await.expect(200);
+    assert_eq!(rest["items"][0]["action"], "created");
+    let (later, _) = entries("since=2999-01-01T00:00:00Z").await;
+    assert!(later.is_empty());
+    admin
+        .get("/api/v1/audit?action=painted")
+        .await
+        .problem(400, "invalid_parameter");
+    admin
+        .get("/api/v1/audit?cursor=00")
+        .await
+        .problem(400, "invalid_parameter");
+    server.stop().await;
+}
