@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use drumtower_core::model::{
     AuditAction, AuditEntry, AuditId, AuditKind, CalendarRef, CalendarVersion, Counters,
     IdempotencyEntry, IdempotencyHash, JobId, JobName, JobRecord, JobRow, JobVersion, Meta,
-    NamespaceName, Origin, Run, RunId, RunState, SegmentId, SegmentRow, SettingRow, SweepRow, TokenRow,
-    Unfired, WallMs,
+    NamespaceName, Origin, Run, RunId, RunState, SegmentId, SegmentRow, SettingRow, SweepRow,
+    TokenRow, Unfired, WallMs,
 };
 
 use crate::Error;

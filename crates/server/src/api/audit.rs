@@ -7,16 +7,19 @@ use drumtower_core::model::{
     Actor, AuditAction, AuditEntry, AuditId, AuditKind, Change, NamespaceName,
 };
 use drumtower_store::AuditFilter;
+use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::Edge;
+use super::page::{self, Page};
 use super::problem::Problem;
 use super::query::Parameters;
 use super::time::Time;
-use super::{Edge, cursor};
 use crate::auth::Principal;
 
 /// An entry as callers see it.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "AuditEntry")]
 pub struct Entry {
     id: AuditId,
     at: Time,
@@ -27,12 +30,6 @@ pub struct Entry {
     name: String,
     version: Option<u64>,
     changes: Vec<Change>,
-}
-
-#[derive(Serialize)]
-pub struct Page {
-    items: Vec<Entry>,
-    next: Option<String>,
 }
 
 impl From<AuditEntry> for Entry {
@@ -55,7 +52,7 @@ pub async fn list(
     State(edge): State<Edge>,
     Extension(principal): Extension<Principal>,
     uri: Uri,
-) -> Result<Json<Page>, Problem> {
+) -> Result<Json<Page<Entry>>, Problem> {
     let parameters = Parameters::read(
         &uri,
         &[
@@ -84,19 +81,19 @@ pub async fn list(
         since: parameters.instant("since")?,
         until: parameters.instant("until")?,
     };
-    let before = parameters.text("cursor")?.map(place).transpose()?;
+    let listing = page::listing(&edge, &uri, &parameters);
+    let before = match parameters.text("cursor")? {
+        Some(cursor) => Some(listing.decode(cursor)?.parse()?),
+        None => None,
+    };
     let limit = parameters.limit()?;
     let page = edge
         .read(move |store| store.audit(&filter, before, limit))
         .await?;
     Ok(Json(Page {
         items: page.entries.into_iter().map(Entry::from).collect(),
-        next: page.next.map(|id| cursor::encode(&id.to_string())),
+        next: page.next.map(|id| listing.encode(&id.to_string())),
     }))
-}
-
-fn place(text: &str) -> Result<AuditId, Problem> {
-    cursor::decode(text)?.parse().map_err(|_| cursor::foreign())
 }
 
 /// The one of `known` that a parameter names.

@@ -6,6 +6,7 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use drumtower_core::engine::{Command, Refusal, Reply};
 use drumtower_core::model::{Actor, JsonText, NamespaceName, SettingKey, SettingName, SettingRow};
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -13,6 +14,7 @@ use super::Edge;
 use super::body::{self, Bounded};
 use super::gate::{NamespacePath, SettingPath};
 use super::jobs::unexpected;
+use super::page::Page;
 use super::precondition::SETTING;
 use super::problem::Problem;
 use super::query::Parameters;
@@ -20,20 +22,15 @@ use super::time::Time;
 use crate::auth::Principal;
 
 /// A setting as callers see it.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub struct Setting {
     namespace: Option<NamespaceName>,
     name: SettingName,
     revision: u64,
     updated: Time,
     actor: Actor,
+    #[schemars(with = "serde_json::Value")]
     value: JsonText,
-}
-
-#[derive(Serialize)]
-pub struct Page {
-    items: Vec<Setting>,
-    next: Option<String>,
 }
 
 /// `None` when it was deleted.
@@ -112,16 +109,13 @@ pub async fn list(
     State(edge): State<Edge>,
     NamespacePath(namespace): NamespacePath,
     uri: Uri,
-) -> Result<Json<Page>, Problem> {
+) -> Result<Json<Page<Setting>>, Problem> {
     Parameters::read(&uri, &[])?;
     let rows = edge.read(|store| store.settings()).await?;
     let own = rows
         .into_iter()
         .filter(|row| row.key.namespace.as_ref() == Some(&namespace));
-    Ok(Json(Page {
-        items: own.filter_map(view).collect(),
-        next: None,
-    }))
+    Ok(Json(Page::whole(own.filter_map(view))))
 }
 
 fn shown(row: SettingRow) -> impl IntoResponse {

@@ -8,6 +8,7 @@ mod calendars;
 mod entry;
 mod jobs;
 mod parameters;
+mod records;
 mod runs;
 mod schemas;
 mod system;
@@ -129,6 +130,11 @@ fn describe(operation: Operation, schemas: &mut Schemas) -> Option<Entry> {
         Operation::CreateToken => system::create_token(schemas),
         Operation::ListTokens => system::tokens(schemas),
         Operation::RevokeToken => system::revoke_token(),
+        Operation::ListAudit => records::audit(schemas),
+        Operation::PutSetting => records::put_setting(schemas),
+        Operation::ShowSetting => records::show_setting(schemas),
+        Operation::DeleteSetting => records::delete_setting(),
+        Operation::ListSettings => records::settings(schemas),
         Operation::ShowJobSchema => system::schema("showJobSchema", "job"),
         Operation::ShowCalendarSchema => system::schema("showCalendarSchema", "calendar"),
         Operation::ShowOpenapi => system::openapi(),

@@ -1,6 +1,6 @@
 //! Parameters that several operations have, and those of paths.
 
-use drumtower_core::model::{JobName, Limits, RunId, TokenId};
+use drumtower_core::model::{JobName, Limits, RunId, SettingName, TokenId};
 use serde_json::{Value, json};
 
 use super::schemas::Schemas;
@@ -116,6 +116,7 @@ fn path_parameter(path: &str, name: &str, schemas: &mut Schemas) -> (&'static st
         "name" if path.contains("/jobs/") => {
             named("The job.", "greet", schemas.request::<JobName>())
         }
+        "name" if path.contains("/settings/") => ("The setting.", schemas.request::<SettingName>()),
         "name" => named("Its name.", "main", schemas.request::<JobName>()),
         "id" if path.contains("/tokens/") => ("The token.", schemas.request::<TokenId>()),
         "id" => ("The run.", schemas.request::<RunId>()),

@@ -1,0 +1,75 @@
+//! What is said of the operations of settings and of the audit log.
+
+use drumtower_core::model::{AuditAction, AuditKind, Notify};
+use serde_json::{Value, json};
+
+use super::entry::{Entry, Tag};
+use super::parameters::{if_absent, if_match, instant, namespace, paging, query};
+use super::schemas::Schemas;
+use crate::api::Kind;
+use crate::api::audit;
+use crate::api::page::Page;
+use crate::api::settings::Setting;
+
+pub fn audit(schemas: &mut Schemas) -> Entry {
+    let kinds: Vec<&str> = AuditKind::ALL.iter().map(|it| it.as_str()).collect();
+    let actions: Vec<&str> = AuditAction::ALL.iter().map(|it| it.as_str()).collect();
+    let choice = |names: Vec<&str>| json!({"type": "string", "enum": names});
+    let any = || -> Value { json!({"type": "string", "maxLength": 128}) };
+    Entry::new("listAudit", Tag::System, "List who changed what")
+        .text("Newest first. An entry is written in the commit that makes the change, and kept 400 days.")
+        .takes([
+            namespace(),
+            query("kind", "Only this kind of thing.", choice(kinds)),
+            query("name", "Only the thing of this name; of a run its id.", any()),
+            query("actor", "Only what was done under this name.", any()),
+            query("action", "Only this kind of deed.", choice(actions)),
+            instant("since", "From this instant on."),
+            instant("until", "Before this instant."),
+        ])
+        .takes(paging())
+        .answers::<Page<audit::Entry>>(schemas, 200, "A page of entries.")
+        .leads_to("listAudit", &[("cursor", "$response.body#/next")])
+}
+
+const NAMED: &[(&str, &str)] = &[
+    ("namespace", "$request.path.namespace"),
+    ("name", "$request.path.name"),
+];
+
+pub fn put_setting(schemas: &mut Schemas) -> Entry {
+    let body = schemas.request::<Notify>();
+    let example = json!({"rules": [{"on": ["failure"], "email": ["ops@example.com"]}]});
+    Entry::new("putSetting", Tag::System, "Set a setting of a namespace")
+        .takes([if_match("s"), if_absent()])
+        .body(body, example)
+        .answers::<Setting>(schemas, 200, "Changed, or unchanged.")
+        .answers::<Setting>(schemas, 201, "Made.")
+        .tagged()
+        .leads_to("showSetting", NAMED)
+        .leads_to("deleteSetting", NAMED)
+        .refuses(&[Kind::NoSuchSetting, Kind::Stale, Kind::AlreadyThere])
+}
+
+pub fn show_setting(schemas: &mut Schemas) -> Entry {
+    Entry::new("showSetting", Tag::System, "Show a setting of a namespace")
+        .answers::<Setting>(schemas, 200, "The setting.")
+        .tagged()
+        .refuses(&[Kind::NoSuchSetting])
+}
+
+pub fn delete_setting() -> Entry {
+    Entry::new("deleteSetting", Tag::System, "Take a setting back")
+        .takes([if_match("s")])
+        .answers_nothing(204, "Deleted.")
+        .refuses(&[Kind::NoSuchSetting, Kind::Stale])
+}
+
+pub fn settings(schemas: &mut Schemas) -> Entry {
+    Entry::new(
+        "listSettings",
+        Tag::System,
+        "List the settings of a namespace",
+    )
+    .answers::<Page<Setting>>(schemas, 200, "All of them.")
+}
