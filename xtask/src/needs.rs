@@ -28,6 +28,11 @@ const PROGRAMS: &[Need] = &[
         package: "faketime",
         why: "tests set the clock of a running server with its library",
     },
+    Need {
+        program: "ip",
+        package: "iproute2",
+        why: "a test lets a worker join from a network of its own",
+    },
 ];
 
 /// Subcommands of cargo that a minimal toolchain leaves out.

@@ -1,4 +1,4 @@
-//! The REST API, spoken over plain HTTP.
+//! The REST API, spoken over HTTP with or without TLS.
 //!
 //! Every answer that is not a success becomes a [`Failure`] whose exit code says what kind it is.
 
@@ -7,10 +7,13 @@ use std::time::Duration;
 
 use serde_json::Value;
 use ureq::http::{Method, Request, Response, StatusCode, header};
+use ureq::unversioned::resolver::DefaultResolver;
+use ureq::unversioned::transport::{Connector, TcpConnector};
 use ureq::{Agent, Body};
 
 use crate::connect::{Connect, Target};
 use crate::failure::{Exit, Failure, Result};
+use crate::secure::{Secure, distrust};
 
 /// An answer may take as long as the longest wait that the server offers, and a bit.
 const PATIENCE: Duration = Duration::from_secs(330);
@@ -126,8 +129,9 @@ impl Client {
             .timeout_connect(Some(CONNECT))
             .user_agent(concat!("drumtower/", env!("CARGO_PKG_VERSION")))
             .build();
+        let connector = ().chain(TcpConnector::default()).chain(Secure::new(target.trust.clone()));
         Self {
-            agent: config.into(),
+            agent: Agent::with_parts(config, connector, DefaultResolver::default()),
             target,
         }
     }
@@ -246,7 +250,10 @@ impl Client {
         Err(self.problem(status, &text))
     }
 
-    fn unreachable(&self, error: &dyn std::fmt::Display) -> Failure {
+    fn unreachable(&self, error: &(dyn std::error::Error + 'static)) -> Failure {
+        if let Some(words) = distrust(error) {
+            return Failure::new(Exit::Unavailable, format!("{}: {words}", self.target.url));
+        }
         let message = format!("no answer from {}: {error}", self.target.url);
         Failure::new(Exit::Unavailable, message).remedy(
             "start a server with `drumtower serve`, or name another with --url or DRUMTOWER_URL",
@@ -262,6 +269,11 @@ impl Client {
 
     /// Turns a problem document into words and an exit code.
     fn problem(&self, status: StatusCode, text: &str) -> Failure {
+        // The one answer that does not come from the API itself.
+        if text.starts_with("this port speaks TLS") {
+            let message = format!("{}: {}", self.target.url, text.trim_end());
+            return Failure::new(Exit::Unavailable, message);
+        }
         let problem: Value = serde_json::from_str(text).unwrap_or_default();
         let field = |name: &str| problem.get(name).and_then(Value::as_str);
         let detail = field("detail")
@@ -294,11 +306,13 @@ fn exit_of(status: StatusCode) -> Exit {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use drumtower_sdk::tls::Trust;
 
     fn client(token: Option<&str>) -> Client {
         Client::to(Target {
             url: "http://127.0.0.1:1".into(),
             token: token.map(Into::into),
+            trust: Trust::default(),
         })
     }
 

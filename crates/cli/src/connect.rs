@@ -6,6 +6,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use drumtower_sdk::tls::Trust;
+use drumtower_server::tls::SERVER_CERTIFICATE;
 
 use crate::failure::{Exit, Failure, Result};
 
@@ -15,7 +17,7 @@ pub const DEFAULT_LISTEN: &str = "127.0.0.1:7070";
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Connection")]
 pub struct Connect {
-    /// Where the server listens, such as http://127.0.0.1:7070
+    /// Where the server listens, such as http://127.0.0.1:7070 or https://scheduler:7070
     #[arg(long, env = "DRUMTOWER_URL", value_name = "URL")]
     pub url: Option<String>,
     /// The token to show to the server
@@ -29,6 +31,9 @@ pub struct Connect {
     /// The data directory of a server on this machine, where its address and a token are found
     #[arg(long, env = "DRUMTOWER_DATA", value_name = "DIR")]
     pub data: Option<PathBuf>,
+    /// Certificates of the authorities that vouch for an https server, in place of the system's
+    #[arg(long, env = "DRUMTOWER_CA", value_name = "FILE")]
+    pub ca: Option<PathBuf>,
 }
 
 /// A server and a token for it.
@@ -36,6 +41,8 @@ pub struct Connect {
 pub struct Target {
     pub url: String,
     pub token: Option<String>,
+    /// Which certificates are believed over https.
+    pub trust: Trust,
 }
 
 impl Connect {
@@ -55,11 +62,17 @@ impl Connect {
             );
             return Err(Failure::new(Exit::Unavailable, message).remedy(remedy));
         }
-        self.choose(local_url, local_token)
+        let pinned = dir.map(|dir| dir.join(SERVER_CERTIFICATE));
+        self.choose(local_url, local_token, pinned)
     }
 
-    /// A local token is only ever shown to the local server it came with.
-    fn choose(&self, local_url: Option<String>, local_token: Option<String>) -> Result<Target> {
+    /// A local token is only ever shown to the local server it came with, which is known by its certificate.
+    fn choose(
+        &self,
+        local_url: Option<String>,
+        local_token: Option<String>,
+        pinned: Option<PathBuf>,
+    ) -> Result<Target> {
         let given = self
             .url
             .as_deref()
@@ -72,15 +85,20 @@ impl Connect {
         let url = given
             .or(local_url)
             .unwrap_or_else(|| format!("http://{DEFAULT_LISTEN}"));
-        if !url.starts_with("http://") {
+        if !url.starts_with("http://") && !url.starts_with("https://") {
             return Err(Failure::new(
                 Exit::Usage,
-                format!("the server's address `{url}` must begin with http://"),
+                format!("the server's address `{url}` must begin with http:// or https://"),
             )
             .remedy(format!("--url http://{DEFAULT_LISTEN}")));
         }
         let token = self.token.clone().or(local_token.filter(|_| is_local));
-        Ok(Target { url, token })
+        let trust = Trust {
+            only: pinned.filter(|_| is_local && self.ca.is_none()),
+            ca: self.ca.clone(),
+            identity: None,
+        };
+        Ok(Target { url, token, trust })
     }
 }
 
@@ -122,10 +140,10 @@ mod tests {
         let connect = Connect {
             url: url.map(Into::into),
             token: token.map(Into::into),
-            data: None,
+            ..Connect::default()
         };
         connect
-            .choose(local.map(|l| l.0.into()), local.map(|l| l.1.into()))
+            .choose(local.map(|l| l.0.into()), local.map(|l| l.1.into()), None)
             .expect("a target")
     }
 
@@ -135,6 +153,7 @@ mod tests {
         let expected = Target {
             url: "http://127.0.0.1:9".into(),
             token: Some("drt_local".into()),
+            trust: Trust::default(),
         };
         assert_eq!(choose(None, None, local), expected);
         assert_eq!(choose(Some("http://127.0.0.1:9/"), None, local), expected);
@@ -161,8 +180,27 @@ mod tests {
             target,
             Target {
                 url: "http://a:1".into(),
-                token: Some("drt_mine".into())
+                token: Some("drt_mine".into()),
+                trust: Trust::default(),
             }
         );
+    }
+
+    #[test]
+    fn only_the_local_server_is_known_by_its_certificate_alone() {
+        let target = |url: Option<&str>, ca: Option<&str>| {
+            let connect = Connect {
+                url: url.map(Into::into),
+                ca: ca.map(Into::into),
+                ..Connect::default()
+            };
+            let local = Some("https://127.0.0.1:9".to_owned());
+            let pinned = Some(PathBuf::from("/d/server.pem"));
+            connect.choose(local, None, pinned).expect("a target").trust
+        };
+        assert_eq!(target(None, None).only, Some("/d/server.pem".into()));
+        assert_eq!(target(Some("https://a:9"), None), Trust::default());
+        let given = target(None, Some("/ca.pem"));
+        assert_eq!((given.only, given.ca), (None, Some("/ca.pem".into())));
     }
 }

@@ -1,7 +1,11 @@
 //! `drumtower dev`: server and worker in one process, to try things out.
 
+use std::path::Path;
+
 use clap::Args;
+use drumtower_sdk::tls::Trust;
 use drumtower_server::serve::{self, Started};
+use drumtower_server::tls::SERVER_CERTIFICATE;
 use drumtower_worker::agent::{self, leave_on_signals};
 use tokio::sync::oneshot;
 use tokio::task::JoinError;
@@ -13,7 +17,7 @@ use crate::connect::Target;
 use crate::failure::{Failure, Result};
 use crate::manifest::{self, Document, Source};
 use crate::output::line;
-use crate::serve::{Place, announcement, failure, runtime};
+use crate::serve::{Place, announcement, failure, hurry, runtime};
 use crate::work::{self, no_signals};
 
 const DEMO: &str = include_str!("demo.yaml");
@@ -41,8 +45,9 @@ impl Dev {
         runtime()?.block_on(self.live(&settings, options))
     }
 
-    async fn live(self, settings: &Settings, options: serve::Options) -> Result<()> {
+    async fn live(self, settings: &Settings, mut options: serve::Options) -> Result<()> {
         let leave = leave_on_signals().map_err(no_signals)?;
+        options.hurry = Some(hurry(leave.clone()));
         let data = options.data.clone();
         let (tell, told) = oneshot::channel();
         let (stop, stopped) = oneshot::channel::<()>();
@@ -60,12 +65,13 @@ impl Dev {
         let standard = agent::Options {
             servers: vec![started.url.clone()],
             token: Some(started.local.text().to_owned()),
+            trust: trust_in(&data),
             scratch_root: data.join("scratch"),
             ..agent::Options::default()
         };
         let worker = config::worker::offer(settings, standard);
         if self.demo {
-            apply_demo(&started).await?;
+            apply_demo(&started, &data).await?;
         }
         line(&format!(
             "{}\n\n{}",
@@ -91,10 +97,11 @@ fn ended(end: std::result::Result<std::result::Result<(), serve::Error>, JoinErr
 }
 
 /// The demo goes through the front door, like any other job.
-async fn apply_demo(started: &Started) -> Result<()> {
+async fn apply_demo(started: &Started, data: &Path) -> Result<()> {
     let target = Target {
         url: started.url.clone(),
         token: Some(started.local.text().to_owned()),
+        trust: trust_in(data),
     };
     let apply = move || -> Result<()> {
         let client = Client::to(target);
@@ -108,6 +115,14 @@ async fn apply_demo(started: &Started) -> Result<()> {
             "the demo could not be applied: {error}"
         )))
     })
+}
+
+/// The server of this process is known by its certificate.
+fn trust_in(data: &Path) -> Trust {
+    Trust {
+        only: Some(data.join(SERVER_CERTIFICATE)),
+        ..Trust::default()
+    }
 }
 
 fn demo_jobs() -> Vec<Document> {

@@ -19,6 +19,7 @@ mod moment;
 mod output;
 mod run;
 mod schema;
+mod secure;
 mod serve;
 mod token;
 mod work;

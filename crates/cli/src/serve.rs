@@ -4,8 +4,10 @@ use clap::Args;
 use drumtower_sdk::Leave;
 use drumtower_server::auth::first_start::{BOOTSTRAP_FILE, Bootstrap};
 use drumtower_server::serve::{self, Error, Options, Started};
+use drumtower_server::tls::Announced;
 use drumtower_worker::agent::leave_on_signals;
 use tokio::runtime::{Builder, Runtime};
+use tokio::sync::watch;
 
 use crate::config::log::Log;
 use crate::config::{self, Settings};
@@ -19,10 +21,11 @@ use crate::work::no_signals;
 /// Keeps everything in one directory. The first start prints a bootstrap token and leaves it
 /// in DIR/bootstrap.token; it dies when the first admin token is made with `drumtower token
 /// create NAME --role admin`. Workers join with `drumtower work`. Ctrl-C or SIGTERM stops it
-/// in good order.
+/// in good order and says what it waits for; a second one waits no longer, a third one kills.
 ///
 ///     drumtower serve
 ///     drumtower serve --data /var/lib/drumtower --listen 127.0.0.1:7070
+///     drumtower serve --listen 0.0.0.0:7070 --tls-dev
 ///     drumtower serve --config /etc/drumtower/drumtower.toml
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
@@ -38,13 +41,15 @@ pub struct Place {
     #[command(flatten)]
     server: config::server::Flags,
     #[command(flatten)]
+    tls: config::tls::Flags,
+    #[command(flatten)]
     log: config::log::Flags,
 }
 
 impl Place {
     /// Puts the configuration together and begins to log as it says.
     pub fn settle(&self) -> Result<(Settings, Options)> {
-        let given = self.log.given(self.server.given());
+        let given = self.log.given(self.tls.given(self.server.given()));
         let settings = self.source.settle(given)?;
         logging::start(&Log::of(&settings));
         for warning in settings.warnings() {
@@ -57,9 +62,10 @@ impl Place {
 
 impl Serve {
     pub fn run(self) -> Result<()> {
-        let (_, options) = self.place.settle()?;
+        let (_, mut options) = self.place.settle()?;
         runtime()?.block_on(async {
             let mut leave = leave_on_signals().map_err(no_signals)?;
+            options.hurry = Some(hurry(leave.clone()));
             let data = options.data.clone();
             let announce = move |started: Started| {
                 // Nobody reading along is no reason not to serve.
@@ -73,6 +79,19 @@ impl Serve {
                 .map_err(failure)
         })
     }
+}
+
+/// Becomes true with the second signal.
+pub fn hurry(mut leave: watch::Receiver<Leave>) -> watch::Receiver<bool> {
+    let (hurry, hurried) = watch::channel(false);
+    tokio::spawn(async move {
+        if leave.wait_for(|wish| *wish == Leave::AtOnce).await.is_ok() {
+            hurry.send_replace(true);
+        }
+        // A sender that is gone would look like a wish withdrawn.
+        hurry.closed().await;
+    });
+    hurried
 }
 
 /// The threads that server and worker run on.
@@ -100,17 +119,47 @@ pub fn announcement(started: &Started, data: &std::path::Path) -> String {
         }
         Bootstrap::NotNeeded => {}
     }
+    if let Some(tls) = &started.tls {
+        text.push_str(&how_to_trust(tls, started.address.port()));
+    }
+    text
+}
+
+/// How a worker or a command line elsewhere comes to believe the certificate.
+fn how_to_trust(tls: &Announced, port: u16) -> String {
+    let mut text = String::new();
+    if let Some((file, fingerprint)) = &tls.authority {
+        let file = file.display();
+        text.push_str(&format!(
+            "\nits certificate is signed by {file}, SHA-256 {fingerprint}\n\
+             elsewhere: copy that file, then give --url https://HOST:{port} --ca ca.pem"
+        ));
+    }
+    if tls.requires_certificates {
+        text.push_str("\nworkers need a certificate of client_ca: --cert FILE --key FILE");
+    }
     text
 }
 
 /// Why a server could not start, or could not go on.
 pub fn failure(error: Error) -> Failure {
     let exit = match error {
-        Error::NotLoopback(_) => Exit::Usage,
+        Error::NotLoopback(_) | Error::Tls(_) => Exit::Usage,
         Error::Store(drumtower_store::Error::Locked(_)) | Error::InUse(_) | Error::NotReady(_) => {
             Exit::Unavailable
         }
         _ => Exit::Failed,
     };
-    Failure::new(exit, error.to_string())
+    match error {
+        // The store's own words are for a server that runs.
+        Error::Store(drumtower_store::Error::Full(why)) => Failure::failed(format!(
+            "there is no room on the disk of the data directory: {why}"
+        ))
+        .remedy("free some space, then start again; or choose another directory with --data"),
+        Error::Store(damaged @ drumtower_store::Error::Corrupt(_)) => {
+            Failure::failed(damaged.to_string())
+                .remedy("put a copy of the data directory in its place, made before it was damaged")
+        }
+        other => Failure::new(exit, other.to_string()),
+    }
 }

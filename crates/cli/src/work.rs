@@ -14,10 +14,11 @@ use crate::serve::runtime;
 ///
 /// It dials the server, so it needs no open port, and runs `exec` tasks on this machine, as
 /// the user it runs as. When the server restarts it comes back by itself. Ctrl-C or SIGTERM
-/// takes no more work and lets what runs end; a second one does not wait.
+/// takes no more work and lets what runs end; a second one does not wait, a third one kills.
 ///
 ///     drumtower work
 ///     drumtower work --url http://127.0.0.1:7070 --token drt_... --name build-1 --capacity 16
+///     drumtower work --url https://scheduler:7070 --ca ca.pem --token-file worker.token
 ///     drumtower work --config /etc/drumtower/drumtower.toml
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
@@ -44,6 +45,7 @@ impl Work {
         let standard = Options {
             servers: vec![target.url],
             token: target.token,
+            trust: config::worker::trust(&settings, target.trust)?,
             ..Options::default()
         };
         let options = config::worker::offer(&settings, standard);

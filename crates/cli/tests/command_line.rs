@@ -43,7 +43,7 @@ fn each_kind_of_end_has_its_exit_code() {
         (&["--version"], 0),
         (&["job", "list", "--no-such-flag"], 2),
         (&["frobnicate"], 2),
-        (&["job", "list", "--url", "https://127.0.0.1:1"], 2),
+        (&["job", "list", "--url", "ftp://127.0.0.1:1"], 2),
         (&["job", "apply", "-f", "no-such-file.yaml"], 1),
         (&["audit", "check", "--data", "no-such-directory"], 2),
         (&["token", "list", "--data", "no-such-directory"], 2),

@@ -101,6 +101,20 @@ impl Cli {
 }
 
 impl Done {
+    /// Runs a command of whatever kind to its end.
+    pub fn of(command: &mut Command, arguments: &[&str]) -> Self {
+        let output = command
+            .stdin(Stdio::null())
+            .output()
+            .expect("the command runs");
+        Self {
+            code: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8(output.stdout).expect("text"),
+            stderr: String::from_utf8(output.stderr).expect("text"),
+            shown: arguments.join(" "),
+        }
+    }
+
     #[track_caller]
     pub fn failed(self, code: i32) -> String {
         assert_eq!(self.code, code, "`drumtower {}`: {self:?}", self.shown);

@@ -156,7 +156,7 @@ impl Server {
 
 /// A port that nobody listens on, below those that the system gives to outgoing connections: while a server is dead, a
 /// worker that dials such a port may be given that very port for itself, and the server could not have it back.
-fn free_port() -> u16 {
+pub fn free_port() -> u16 {
     static NEXT: OnceLock<AtomicU16> = OnceLock::new();
     let next = NEXT.get_or_init(|| AtomicU16::new(fastrand::u16(..)));
     for _ in 0..1000 {

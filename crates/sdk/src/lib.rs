@@ -20,6 +20,7 @@
 //!
 //! - [`Worker`], [`Builder`]: settings and life of a worker; [`Context`], [`HandlerError`]: what a handler sees and says.
 //! - [`session`]: the protocol's worker side, without I/O: leases, credits, what is repeated and what is refused.
+//! - [`tls`]: which servers are believed over https.
 //! - [`executor`]: the seam for running other things than handlers; the agent plugs commands in there.
 
 mod bounds;
@@ -31,6 +32,7 @@ mod host;
 mod runtime;
 pub mod session;
 mod shutdown;
+pub mod tls;
 mod worker;
 
 pub use error::Error;

@@ -13,9 +13,10 @@ use tonic::metadata::MetadataValue;
 
 use crate::executor::Executor;
 use crate::handler::{Context, HandlerError, Handlers};
-use crate::runtime::{Parts, endpoint};
+use crate::runtime::{Parts, Server};
 use crate::session::{Config, Session};
 use crate::shutdown::{Once, Watched};
+use crate::tls::Trust;
 use crate::{Error, Leave, host};
 
 const DEFAULT_CAPACITY: u32 = 16;
@@ -30,6 +31,7 @@ pub struct Worker {
 pub struct Builder {
     servers: Vec<String>,
     token: Option<String>,
+    trust: Trust,
     name: Option<String>,
     capacity: u32,
     labels: BTreeMap<String, String>,
@@ -40,11 +42,13 @@ pub struct Builder {
 }
 
 impl Worker {
-    /// Begins the settings of a worker of the server at `url`, `http://host:port`.
+    /// Begins the settings of a worker of the server at `url`, `https://host:port` or
+    /// `http://host:port`.
     pub fn builder(url: impl Into<String>) -> Builder {
         Builder {
             servers: vec![url.into()],
             token: None,
+            trust: Trust::default(),
             name: None,
             capacity: DEFAULT_CAPACITY,
             labels: BTreeMap::new(),
@@ -82,6 +86,12 @@ impl Builder {
     /// A token with the role worker.
     pub fn token(mut self, token: impl Into<String>) -> Self {
         self.token = Some(token.into());
+        self
+    }
+
+    /// Which servers are believed; those that the system's authorities vouch for by default. Only for https.
+    pub fn trust(mut self, trust: Trust) -> Self {
+        self.trust = trust;
         self
     }
 
@@ -139,7 +149,7 @@ impl Builder {
         let servers = self
             .servers
             .iter()
-            .map(|url| endpoint(url))
+            .map(|url| Server::new(url, &self.trust))
             .collect::<Result<_, _>>()?;
         let seed = getrandom::u64().map_err(|error| {
             Error::configuration(format!("the system gives no random numbers: {error}"))

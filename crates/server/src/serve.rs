@@ -13,25 +13,24 @@ use std::time::Duration;
 use axum::Router;
 use drumtower_core::model::Actor;
 use drumtower_store::{Read, Store, sqlite};
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::GracefulShutdown;
-use hyper_util::service::TowerToHyperService;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use crate::api::{self, Edge};
 use crate::auth::first_start::{self, Bootstrap};
-use crate::auth::{Authority, Call, DOORS, Secret};
+use crate::auth::{Authority, Call, DOORS, Guesses, Secret};
 use crate::driver::{self, Handle, Health, SystemClock};
 use crate::grpc;
+use crate::listen::{accept, bind};
 use crate::logs::{self, Logs};
+use crate::tls::{self, Acceptor};
 
 /// How long connections may take to end by themselves.
 const GRACE: Duration = Duration::from_secs(5);
+/// How long the last commit may take: a disk that is full gets no room by waiting.
+const COMMIT_WITHIN: Duration = Duration::from_secs(30);
 const SWEEP_EVERY: Duration = Duration::from_secs(3600);
-const HEADERS_WITHIN: Duration = Duration::from_secs(10);
-const PING_EVERY: Duration = Duration::from_secs(20);
 
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -40,6 +39,10 @@ pub struct Options {
     pub listen: SocketAddr,
     /// Whether other machines may be served without encryption.
     pub insecure: bool,
+    /// Encrypts every connection.
+    pub tls: Option<tls::Options>,
+    /// Becomes true when an end under way should wait for nothing more.
+    pub hurry: Option<watch::Receiver<bool>>,
     /// How this server is called in what it records.
     pub name: String,
     pub driver: driver::Options,
@@ -54,6 +57,8 @@ impl Options {
             data,
             listen,
             insecure: false,
+            tls: None,
+            hurry: None,
             name: "server".to_owned(),
             driver,
             store,
@@ -70,12 +75,13 @@ pub struct Started {
     /// The secret of the machine's own admin, which also lies in the data directory.
     pub local: Secret,
     pub bootstrap: Bootstrap,
+    pub tls: Option<tls::Announced>,
 }
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(
-        "{0} can be reached from other machines, and what they send would not be encrypted: listen on 127.0.0.1, or accept it with --insecure"
+        "{0} can be reached from other machines, and what they send would not be encrypted: give a certificate with --tls-cert and --tls-key, have one made with --tls-dev, listen on 127.0.0.1, or accept it with --insecure"
     )]
     NotLoopback(SocketAddr),
     #[error("{0} is in use: stop what listens there, or choose another address with --listen")]
@@ -92,6 +98,12 @@ pub enum Error {
     Thread(#[source] io::Error),
     #[error("the server could not become ready: {0}")]
     NotReady(String),
+    #[error(
+        "stopped before the last commit had ended: changes that nobody was told of may not be there"
+    )]
+    Unfinished,
+    #[error(transparent)]
+    Tls(#[from] tls::Error),
     #[error(transparent)]
     FirstStart(#[from] first_start::Error),
 }
@@ -102,7 +114,7 @@ pub async fn run(
     started: impl FnOnce(Started),
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), Error> {
-    let listener = bind(options.listen, options.insecure).await?;
+    let listener = bind(options.listen, options.insecure || options.tls.is_some()).await?;
     let (store, reader) = open_store(&options).await?;
     run_on(options, listener, store, reader, started, shutdown).await
 }
@@ -119,9 +131,10 @@ pub async fn run_on(
     let address = listener
         .local_addr()
         .map_err(|error| Error::Listen(options.listen, error))?;
+    let tls = open_tls(&options, address).await?;
     let logs = open_logs(&options).await?;
     let handle = start_driver(&options, store, Arc::clone(&reader)).await?;
-    let up = open_doors(&options, &handle, reader, logs, address).await;
+    let up = open_doors(&options, &handle, reader, logs, address, tls.as_ref()).await;
     let (edge, announced, stopping) = match up {
         Ok(up) => up,
         Err(error) => {
@@ -131,32 +144,72 @@ pub async fn run_on(
     };
     let refreshing = tokio::spawn(edge.authority.clone().follow(handle.tokens_changed()));
     let sweeping = tokio::spawn(sweep(edge.logs.clone()));
+    tracing::info!(
+        address = %announced.address,
+        data = %options.data.display(),
+        tls = tls.is_some(),
+        version = env!("CARGO_PKG_VERSION"),
+        "started"
+    );
     started(announced);
-    let connections = accept(listener, router(edge), shutdown).await;
+    let renewing = tls.clone().map(|tls| tokio::spawn(tls.follow()));
+    let connections = accept(listener, tls, router(edge), shutdown).await;
     stopping.send_replace(true);
-    handle.stop().await;
-    if tokio::time::timeout(GRACE, connections.shutdown())
-        .await
-        .is_err()
-    {
-        tracing::warn!("some connections did not end by themselves and are cut");
-    }
+    let ended = end(&options, &handle, connections).await;
     refreshing.abort();
     sweeping.abort();
+    if let Some(renewing) = renewing {
+        renewing.abort();
+    }
     first_start::withdraw(&options.data);
+    ended
+}
+
+/// Waits for the last commit and for connections, says so, and lets nothing take for ever.
+async fn end(
+    options: &Options,
+    handle: &Handle,
+    connections: GracefulShutdown,
+) -> Result<(), Error> {
+    let open = connections.count();
+    tracing::info!(connections = open, "stopping: waiting for the last commit");
+    let hurry = options.hurry.clone();
+    let committed = tokio::select! {
+        () = handle.stop() => true,
+        () = tokio::time::sleep(COMMIT_WITHIN) => false,
+        () = hurried(hurry.clone()) => false,
+    };
+    if !committed {
+        return Err(Error::Unfinished);
+    }
+    let open = connections.count();
+    if open > 0 {
+        let within_s = GRACE.as_secs();
+        tracing::info!(
+            connections = open,
+            within_s,
+            "stopping: waiting for connections to end"
+        );
+    }
+    let all_ended = tokio::select! {
+        () = connections.shutdown() => true,
+        () = tokio::time::sleep(GRACE) => false,
+        () = hurried(hurry) => false,
+    };
+    if !all_ended {
+        tracing::warn!("some connections did not end by themselves and are cut");
+    }
+    tracing::info!("stopped");
     Ok(())
 }
 
-async fn bind(listen: SocketAddr, insecure: bool) -> Result<TcpListener, Error> {
-    if !listen.ip().is_loopback() && !insecure {
-        return Err(Error::NotLoopback(listen));
+async fn hurried(hurry: Option<watch::Receiver<bool>>) {
+    if let Some(mut hurry) = hurry
+        && hurry.wait_for(|hurry| *hurry).await.is_ok()
+    {
+        return;
     }
-    TcpListener::bind(listen)
-        .await
-        .map_err(|error| match error.kind() {
-            io::ErrorKind::AddrInUse => Error::InUse(listen),
-            _ => Error::Listen(listen, error),
-        })
+    std::future::pending().await
 }
 
 async fn open_store(options: &Options) -> Result<(Box<dyn Store>, Arc<dyn Read>), Error> {
@@ -167,12 +220,21 @@ async fn open_store(options: &Options) -> Result<(Box<dyn Store>, Arc<dyn Read>)
 }
 
 /// The data directory holds secrets: nobody else looks in.
-fn make_private(directory: &std::path::Path) -> io::Result<()> {
+pub(crate) fn make_private(directory: &std::path::Path) -> io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(directory)
+}
+
+async fn open_tls(options: &Options, listen: SocketAddr) -> Result<Option<Acceptor>, Error> {
+    let Some(tls) = options.tls.clone() else {
+        return Ok(None);
+    };
+    let data = options.data.clone();
+    let loaded = blocking(move || Acceptor::load(tls, &data, listen)).await?;
+    Ok(Some(loaded?))
 }
 
 async fn open_logs(options: &Options) -> Result<Logs, Error> {
@@ -222,6 +284,7 @@ async fn open_doors(
     reader: Arc<dyn Read>,
     logs: Logs,
     address: SocketAddr,
+    tls: Option<&Acceptor>,
 ) -> Result<(Edge, Started, watch::Sender<bool>), Error> {
     let tokens = Arc::clone(&reader);
     let look = move || Ok::<_, drumtower_store::Error>((tokens.tokens()?, tokens.meta()?));
@@ -230,7 +293,8 @@ async fn open_doors(
     let local = Secret::draw().map_err(first_start::Error::Random)?;
     let (kept, secret) = (Arc::clone(&reader), local.clone());
     let authority = blocking(move || Authority::load(kept, Some(&secret))).await??;
-    let url = format!("http://{}", reachable(address));
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    let url = format!("{scheme}://{}", reachable(address));
     first_start::announce(&options.data, &local, &url)?;
     let (stopping, stops) = watch::channel(false);
     let edge = Edge {
@@ -242,6 +306,8 @@ async fn open_doors(
         server: Arc::from(options.name.as_str()),
         data: Arc::new(options.data.clone()),
         stopping: stops,
+        guesses: Guesses::default(),
+        workers_need_certificates: tls.is_some_and(Acceptor::requires_certificates),
     };
     Ok((
         edge,
@@ -250,6 +316,7 @@ async fn open_doors(
             url,
             local,
             bootstrap,
+            tls: tls.map(Acceptor::announced).transpose()?,
         },
         stopping,
     ))
@@ -286,56 +353,4 @@ async fn sweep(logs: Logs) {
         ticks.tick().await;
         logs.sweep().await;
     }
-}
-
-/// Takes connections until `shutdown`, HTTP/1 and HTTP/2 alike.
-async fn accept(
-    listener: TcpListener,
-    router: Router,
-    shutdown: impl Future<Output = ()>,
-) -> GracefulShutdown {
-    let mut server = auto::Builder::new(TokioExecutor::new());
-    server
-        .http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEADERS_WITHIN);
-    server
-        .http2()
-        .timer(TokioTimer::new())
-        .keep_alive_interval(PING_EVERY)
-        .keep_alive_timeout(PING_EVERY);
-    let connections = GracefulShutdown::new();
-    let mut shutdown = std::pin::pin!(shutdown);
-    loop {
-        let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
-            () = &mut shutdown => return connections,
-        };
-        match accepted {
-            Ok((socket, _)) => serve_one(&server, &connections, socket, router.clone()),
-            Err(error) => {
-                // Out of descriptors, mostly: others must close before more can be opened.
-                tracing::warn!(%error, "a connection could not be accepted");
-                tokio::time::sleep(Duration::from_millis(50)).await;
-            }
-        }
-    }
-}
-
-fn serve_one(
-    server: &auto::Builder<TokioExecutor>,
-    open: &GracefulShutdown,
-    socket: TcpStream,
-    router: Router,
-) {
-    let _ = socket.set_nodelay(true);
-    let connection = server
-        .serve_connection(TokioIo::new(socket), TowerToHyperService::new(router))
-        .into_owned();
-    let watched = open.watch(connection);
-    tokio::spawn(async move {
-        if let Err(error) = watched.await {
-            tracing::debug!(%error, "a connection ended badly");
-        }
-    });
 }

@@ -153,6 +153,7 @@ fn wait_for_server(server: &mut Process, data: &Path) -> Result<Target> {
         url: None,
         token: None,
         data: Some(data.to_owned()),
+        ..Connect::default()
     };
     loop {
         interrupt::check()?;

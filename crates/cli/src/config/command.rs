@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use serde_json::{Value as Json, json};
 
-use super::{Settings, log, server};
+use super::{Settings, log, server, tls};
 use crate::failure::Result;
 use crate::output::{Cell, Column, Format, Output, line, write};
 
@@ -51,12 +51,14 @@ struct Input {
     #[command(flatten)]
     server: server::Flags,
     #[command(flatten)]
+    tls: tls::Flags,
+    #[command(flatten)]
     log: log::Flags,
 }
 
 impl Input {
     fn settle(&self) -> Result<Settings> {
-        let given = self.log.given(self.server.given());
+        let given = self.log.given(self.tls.given(self.server.given()));
         super::settle(self.file.as_deref(), given)
     }
 }

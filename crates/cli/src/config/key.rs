@@ -30,7 +30,6 @@ pub struct Key {
     pub secret: bool,
 }
 
-#[allow(dead_code, reason = "the sections with lists come one by one")]
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
     /// Text for which the function has no objection.

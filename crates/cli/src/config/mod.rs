@@ -14,6 +14,7 @@ mod key;
 pub mod log;
 pub mod server;
 mod settings;
+pub mod tls;
 pub mod worker;
 
 use std::path::{Path, PathBuf};
@@ -27,7 +28,7 @@ pub use key::{Key, Kind, Value, any};
 pub use settings::{Given, Settings};
 
 /// Every section, in the order in which they are shown.
-const SECTIONS: &[&[Key]] = &[server::KEYS, log::KEYS, worker::KEYS];
+const SECTIONS: &[&[Key]] = &[server::KEYS, tls::KEYS, log::KEYS, worker::KEYS];
 
 fn keys() -> impl Iterator<Item = &'static Key> {
     SECTIONS.iter().flat_map(|section| section.iter())

@@ -55,6 +55,7 @@ pub fn options(settings: &Settings) -> Result<Options> {
         .ok_or_else(|| Failure::usage("there is no address to listen on"))?;
     let mut options = Options::new(data, listen);
     options.insecure = settings.switch("insecure");
+    options.tls = super::tls::options(settings)?;
     options.driver.engine.host = drumtower_sdk::host_name();
     Ok(options)
 }

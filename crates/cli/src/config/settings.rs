@@ -154,7 +154,6 @@ impl Settings {
         }
     }
 
-    #[allow(dead_code, reason = "the sections with lists come one by one")]
     pub fn texts(&self, path: &str) -> Vec<String> {
         match self.get(path) {
             Some(Value::Texts(texts)) => texts,

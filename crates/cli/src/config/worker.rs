@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use drumtower_core::model::WorkerName;
+use drumtower_sdk::tls::Trust;
 use drumtower_worker::agent::Options;
 
 use super::{Given, Key, Kind, Settings, Value, any};
@@ -23,6 +24,11 @@ pub const KEYS: &[Key] = &[
         .flag("--token")
         .secret(),
     Key::new("worker.token_file", "DRUMTOWER_TOKEN_FILE", Kind::Path).flag("--token-file"),
+    Key::new("worker.ca", "DRUMTOWER_CA", Kind::Path)
+        .flag("--ca")
+        .unset("the system's authorities"),
+    Key::new("worker.cert", "DRUMTOWER_CERT", Kind::Path).flag("--cert"),
+    Key::new("worker.key", "DRUMTOWER_KEY", Kind::Path).flag("--key"),
     Key::new("worker.name", "DRUMTOWER_WORKER_NAME", Kind::Text(name))
         .flag("--name")
         .unset("the name of the machine"),
@@ -66,6 +72,12 @@ pub struct Flags {
     /// A file whose first line is the token, so that no list of processes shows it
     #[arg(long, env = "DRUMTOWER_TOKEN_FILE", value_name = "FILE")]
     token_file: Option<PathBuf>,
+    /// A certificate of the worker's own, for servers that ask for one
+    #[arg(long, env = "DRUMTOWER_CERT", value_name = "FILE")]
+    cert: Option<PathBuf>,
+    /// The key of --cert
+    #[arg(long, env = "DRUMTOWER_KEY", value_name = "FILE")]
+    key: Option<PathBuf>,
 }
 
 fn label(text: &str) -> std::result::Result<(String, String), String> {
@@ -88,6 +100,9 @@ impl Flags {
             .text("worker.url", connect.url.as_ref())
             .text("worker.token", connect.token.as_ref())
             .path("worker.token_file", self.token_file.as_ref())
+            .path("worker.ca", connect.ca.as_ref())
+            .path("worker.cert", self.cert.as_ref())
+            .path("worker.key", self.key.as_ref())
             .text("worker.name", self.name.as_ref())
             .set(
                 "worker.capacity",
@@ -105,7 +120,26 @@ pub fn connect(settings: &Settings) -> Result<Connect> {
         url: settings.text("worker.url"),
         token: token(settings)?,
         data: settings.path("data").map(PathBuf::from),
+        ca: settings.path("worker.ca").map(PathBuf::from),
     })
+}
+
+/// Adds the worker's own certificate.
+pub fn trust(settings: &Settings, trust: Trust) -> Result<Trust> {
+    let file = |key| settings.path(key).map(PathBuf::from);
+    let identity = match (file("worker.cert"), file("worker.key")) {
+        (None, None) => None,
+        (Some(cert), Some(key)) => Some((cert, key)),
+        (Some(_), None) => {
+            return Err(Failure::usage("worker.cert needs worker.key: give its key"));
+        }
+        (None, Some(_)) => {
+            return Err(Failure::usage(
+                "worker.key needs worker.cert: give the certificate",
+            ));
+        }
+    };
+    Ok(Trust { identity, ..trust })
 }
 
 /// The token itself wins over a file that holds one.

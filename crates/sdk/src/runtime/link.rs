@@ -17,26 +17,28 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::metadata::{Ascii, MetadataValue};
-use tonic::transport::{Channel, Endpoint};
+use tonic::transport::Channel;
 use tonic::{Code, Request, Status, Streaming};
 use wire::worker_service_client::WorkerServiceClient;
 
 use super::backoff::Backoff;
+use super::dial::{Complaint, Server};
 use crate::Error;
 
 /// Frames that were handed to the transport and not yet taken by it. Small: what waits in the session batches better.
 const FRAMES_WAITING: usize = 2;
 /// A server that does not say anything for this long is not there.
 const ANSWER_WAIT: Duration = Duration::from_secs(10);
-const WINDOW_BYTES: u32 = 4 * 1024 * 1024;
 
 type Answer = Pin<Box<dyn Future<Output = Result<Streaming<wire::ServerFrame>, Status>> + Send>>;
 type Dial = Pin<Box<dyn Future<Output = Result<Channel, tonic::transport::Error>> + Send>>;
 
 pub(super) struct Link {
-    servers: Vec<Endpoint>,
+    servers: Vec<Server>,
     next_server: usize,
     token: Option<MetadataValue<Ascii>>,
+    /// Of the server that was dialled last.
+    complaint: Complaint,
     backoff: Backoff,
     state: State,
 }
@@ -72,30 +74,9 @@ pub(super) enum Happened {
     Refused(Error),
 }
 
-pub(crate) fn endpoint(url: &str) -> Result<Endpoint, Error> {
-    if !url.starts_with("http://") {
-        return Err(Error::configuration(format!(
-            "server `{url}` does not begin with http://: give http://host:port"
-        )));
-    }
-    let endpoint = Endpoint::from_shared(url.to_owned()).map_err(|error| {
-        Error::configuration(format!(
-            "server `{url}` is not a URL ({error}): give http://host:port"
-        ))
-    })?;
-    Ok(endpoint
-        .connect_timeout(Duration::from_secs(5))
-        .tcp_nodelay(true)
-        .http2_keep_alive_interval(Duration::from_secs(3))
-        .keep_alive_timeout(Duration::from_secs(5))
-        .keep_alive_while_idle(true)
-        .initial_connection_window_size(WINDOW_BYTES)
-        .initial_stream_window_size(WINDOW_BYTES))
-}
-
 impl Link {
     pub(super) fn new(
-        servers: Vec<Endpoint>,
+        servers: Vec<Server>,
         token: Option<MetadataValue<Ascii>>,
         seed: u64,
     ) -> Self {
@@ -104,6 +85,7 @@ impl Link {
             servers,
             next_server: 0,
             token,
+            complaint: Complaint::default(),
             backoff: Backoff::new(seed),
             state,
         }
@@ -124,7 +106,14 @@ impl Link {
                     }
                     Err(error) => return Happened::Lost(with_causes(&error)),
                 },
-                State::Open(open) => return open.next(blocked).await,
+                State::Open(open) => {
+                    return match open.next(blocked).await {
+                        Happened::Lost(reason) => {
+                            Happened::Lost(self.complaint.take().unwrap_or(reason))
+                        }
+                        happened => happened,
+                    };
+                }
                 State::Halted => std::future::pending().await,
             }
         }
@@ -133,7 +122,8 @@ impl Link {
     fn dial(&mut self) -> Dial {
         let server = self.servers[self.next_server % self.servers.len()].clone();
         self.next_server += 1;
-        Box::pin(async move { server.connect().await })
+        self.complaint = server.complaint();
+        Box::pin(server.connect())
     }
 
     fn open(&self, channel: Channel) -> Open {
@@ -248,6 +238,12 @@ async fn receive(inbound: &mut Inbound) -> Happened {
 }
 
 fn failed(status: &Status) -> Happened {
+    // The code of a stream that the transport ended, not the answer of a service.
+    if status.code() == Code::PermissionDenied && std::error::Error::source(status).is_some() {
+        return Happened::Lost(
+            "the server speaks TLS on this port: use https:// instead of http://".to_owned(),
+        );
+    }
     match status.code() {
         Code::Unauthenticated | Code::PermissionDenied => {
             Happened::Refused(Error::unauthorized(format!(
@@ -255,17 +251,25 @@ fn failed(status: &Status) -> Happened {
                 status.message()
             )))
         }
+        Code::FailedPrecondition => Happened::Refused(Error::rejected(status.message())),
         _ => Happened::Lost(with_causes(status)),
     }
 }
 
 /// Transport errors say little themselves.
-fn with_causes(error: &dyn std::error::Error) -> String {
+fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
+    if let Some(words) = crate::tls::said(error) {
+        return words;
+    }
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
+        let more = error.to_string();
+        // Some wrap another error and say the same.
+        if !text.ends_with(&more) {
+            text.push_str(": ");
+            text.push_str(&more);
+        }
         cause = error.source();
     }
     text

@@ -5,6 +5,7 @@
 //! per attempt: the session says when it wants to be woken next.
 
 mod backoff;
+mod dial;
 mod frame;
 mod link;
 
@@ -17,7 +18,6 @@ use drumtower_proto::worker::v1 as wire;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::sleep;
 use tonic::metadata::{Ascii, MetadataValue};
-use tonic::transport::Endpoint;
 use tracing::{info, warn};
 
 use crate::clock;
@@ -27,7 +27,7 @@ use crate::{Error, Shutdown};
 use frame::Framer;
 use link::{Happened, Link, Room};
 
-pub(crate) use link::endpoint;
+pub(crate) use dial::Server;
 
 const EVENTS_AT_ONCE: usize = 4096;
 /// Timers stand still while the machine is suspended and leases do not, so no sleep is long.
@@ -37,7 +37,7 @@ const FAREWELL: Duration = Duration::from_secs(1);
 /// Everything a runtime is given.
 pub(crate) struct Parts {
     pub(crate) session: Session,
-    pub(crate) servers: Vec<Endpoint>,
+    pub(crate) servers: Vec<Server>,
     pub(crate) token: Option<MetadataValue<Ascii>>,
     pub(crate) handlers: Arc<dyn Executor>,
     pub(crate) exec: Option<Arc<dyn Executor>>,
@@ -264,7 +264,11 @@ impl Runtime {
                 .values()
                 .for_each(|running| running.control.abort());
         } else {
-            info!(running = self.session.running(), "draining");
+            let within_s = self.drain.as_secs();
+            info!(
+                running = self.session.running(),
+                within_s, "draining: waiting for what runs to end"
+            );
             self.session.drain(
                 now,
                 now.plus(u64::try_from(self.drain.as_millis()).unwrap_or(u64::MAX)),

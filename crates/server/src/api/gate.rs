@@ -1,12 +1,14 @@
 //! The gate before every handler: who calls, may it, and may it in the namespace that the path names.
 
+use std::time::Instant;
+
 use axum::extract::path::ErrorKind;
 use axum::extract::rejection::{PathRejection, RawPathParamsRejection};
 use axum::extract::{FromRequestParts, Path, RawPathParams, Request, State};
 use axum::http::request::Parts;
 use axum::http::{Method, header};
 use axum::middleware::{Next, from_fn_with_state};
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use axum::routing::MethodRouter;
 use drumtower_core::engine::JobRef;
 use drumtower_core::model::{
@@ -17,6 +19,7 @@ use super::Edge;
 use super::problem::{Kind, Problem};
 use super::validator;
 use crate::auth::Operation;
+use crate::listen::Peer;
 
 /// Puts the gate of `operation` before its handler.
 pub fn guard(operation: Operation, handler: MethodRouter<Edge>, edge: &Edge) -> MethodRouter<Edge> {
@@ -26,6 +29,28 @@ pub fn guard(operation: Operation, handler: MethodRouter<Edge>, edge: &Edge) -> 
 async fn gate(
     State((edge, operation)): State<(Edge, Operation)>,
     parameters: Result<RawPathParams, RawPathParamsRejection>,
+    request: Request,
+    next: Next,
+) -> Response {
+    // The query stays out: it can hold what people look for.
+    let asked = tracing::enabled!(tracing::Level::DEBUG).then(|| {
+        let path = request.uri().path().to_owned();
+        (request.method().clone(), path, Instant::now())
+    });
+    let response = pass(edge, operation, parameters, request, next)
+        .await
+        .unwrap_or_else(IntoResponse::into_response);
+    if let Some((method, path, began)) = asked {
+        let (status, ms) = (response.status().as_u16(), began.elapsed().as_millis());
+        tracing::debug!(%method, %path, status, ms, "request");
+    }
+    response
+}
+
+async fn pass(
+    edge: Edge,
+    operation: Operation,
+    parameters: Result<RawPathParams, RawPathParamsRejection>,
     mut request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
@@ -33,7 +58,15 @@ async fn gate(
         .headers()
         .get(header::AUTHORIZATION)
         .and_then(|value| value.to_str().ok());
-    if let Some(principal) = edge.authority.admit(operation, authorization)? {
+    let admitted = match edge.authority.admit(operation, authorization) {
+        Ok(admitted) => admitted,
+        Err(denied) => {
+            let peer = request.extensions().get::<Peer>().copied();
+            edge.slow_down(&denied, peer).await?;
+            return Err(denied.into());
+        }
+    };
+    if let Some(principal) = admitted {
         let parameters =
             parameters.map_err(|error| Problem::new(Kind::InvalidParameter, error.to_string()))?;
         if let Some((_, namespace)) = parameters.iter().find(|(name, _)| *name == "namespace") {

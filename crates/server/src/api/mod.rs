@@ -40,6 +40,7 @@ mod validator;
 mod versions;
 mod workers;
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -49,8 +50,9 @@ use axum::routing::{MethodFilter, MethodRouter, on};
 use drumtower_store::Read;
 use tokio::sync::watch;
 
-use crate::auth::{Authority, Call, DOORS, Door, Operation, Verb};
+use crate::auth::{Authority, Call, DOORS, Denied, Door, Guesses, Operation, TooMany, Verb};
 use crate::driver::Handle;
+use crate::listen::Peer;
 use crate::logs::Logs;
 
 pub use problem::Kind;
@@ -71,6 +73,10 @@ pub struct Edge {
     pub data: Arc<PathBuf>,
     /// Becomes true when the server ends: whoever waits for something gives up then.
     pub stopping: watch::Receiver<bool>,
+    /// What was seen of wrong tokens.
+    pub guesses: Guesses,
+    /// Whether a worker without a certificate of its own is sent away.
+    pub workers_need_certificates: bool,
 }
 
 impl Edge {
@@ -83,6 +89,18 @@ impl Edge {
         match tokio::task::spawn_blocking(move || read(&*reader)).await {
             Ok(result) => result.map_err(Problem::from),
             Err(error) => Err(internal(&error)),
+        }
+    }
+
+    /// Makes a caller with a wrong token wait for its answer.
+    pub async fn slow_down(&self, denied: &Denied, peer: Option<Peer>) -> Result<(), TooMany> {
+        if *denied != Denied::UnknownToken {
+            return Ok(());
+        }
+        let from = peer.map_or(IpAddr::from([0, 0, 0, 0]), |peer| peer.address.ip());
+        tokio::select! {
+            waited = self.guesses.wrong(from) => waited,
+            () = self.stopped() => Ok(()),
         }
     }
 

@@ -9,7 +9,7 @@ use drumtower_core::model::{IdError, NameError, SpecError};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::auth::Denied;
+use crate::auth::{Denied, TooMany};
 use crate::driver::Unavailable;
 
 /// What went wrong, in the words of the contract. The code is for programs, the detail for people.
@@ -288,6 +288,18 @@ impl IntoResponse for Problem {
             add(header::WWW_AUTHENTICATE, "Bearer".to_owned());
         }
         response
+    }
+}
+
+impl From<TooMany> for Problem {
+    fn from(many: TooMany) -> Self {
+        Self {
+            retry_after_s: Some(many.retry_after_s),
+            ..Self::new(
+                Kind::Overloaded,
+                "too many wrong tokens are shown at once: check yours and try again",
+            )
+        }
     }
 }
 

@@ -15,6 +15,7 @@ use drumtower_store::Read;
 
 use super::Secret;
 use crate::driver::{Handle, Unavailable};
+use crate::tls::SERVER_CERTIFICATE;
 
 pub const BOOTSTRAP_FILE: &str = "bootstrap.token";
 pub const LOCAL_FILE: &str = "local.token";
@@ -144,13 +145,13 @@ pub fn announce(data: &Path, local: &Secret, url: &str) -> Result<(), Error> {
 
 /// Takes the announcement back when the server ends.
 pub fn withdraw(data: &Path) {
-    for name in [LOCAL_FILE, URL_FILE] {
+    for name in [LOCAL_FILE, URL_FILE, SERVER_CERTIFICATE] {
         let _ = fs::remove_file(data.join(name));
     }
 }
 
 /// Writes one line that only the owner can read, in place of what was there.
-fn write_private(path: &Path, line: &str) -> Result<(), Error> {
+pub(crate) fn write_private(path: &Path, line: &str) -> Result<(), Error> {
     let beside = path.with_extension(format!("{}.part", std::process::id()));
     let wrong = |error| Error::File(path.to_owned(), error);
     let _ = fs::remove_file(&beside);

@@ -6,13 +6,16 @@
 //!
 //! Secrets are 256 random bits. Only their SHA-256 is kept, and it is compared in constant time. Two tokens come into
 //! being by themselves: the bootstrap token of the first start, and the local token of every start ([`first_start`]).
+//! Whoever shows many wrong ones is answered slower and slower ([`Guesses`]).
 
 pub mod first_start;
+mod guesses;
 pub mod policy;
 pub mod principal;
 mod secret;
 mod table;
 
+pub use guesses::{Guesses, TooMany};
 pub use policy::{Call, DOORS, Door, Operation, Verb, Who, role_name};
 pub use principal::{Denied, Principal};
 pub use secret::{Secret, digest};

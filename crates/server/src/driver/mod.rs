@@ -143,6 +143,7 @@ impl Driver {
     }
 
     async fn live(&mut self) -> End {
+        let began = tokio::time::Instant::now();
         let boot = match self.writer.boot().await {
             Ok(boot) => Boot {
                 believed_offset: self.believed_offset,
@@ -155,6 +156,8 @@ impl Driver {
             Ok(engine) => engine,
             Err(why) => return End::Reset(why),
         };
+        let took_ms = began.elapsed().as_millis();
+        tracing::info!(took_ms, "read from the store");
         self.health.send_replace(Health::Ready);
         let around = Surroundings {
             clock: self.clock.as_ref(),

@@ -26,9 +26,14 @@ use tonic::{Request, Response, Status, Streaming};
 
 use crate::api::Edge;
 use crate::auth::{Denied, Operation};
+use crate::listen::Peer;
 
 use outgoing::Outgoing;
 use session::Session;
+
+const NO_CERTIFICATE: &str = "workers of this server need a certificate that its client_ca has signed: give one with --cert and --key";
+
+const TOO_MANY: &str = "too many wrong tokens are shown at once: check yours and try again";
 
 /// The service, ready to be put into a router.
 pub fn service(edge: Edge) -> WorkerServiceServer<Workers> {
@@ -47,15 +52,27 @@ impl WorkerService for Workers {
         &self,
         request: Request<Streaming<WorkerFrame>>,
     ) -> Result<Response<Outgoing>, Status> {
+        let peer = request.extensions().get::<Peer>();
+        if self.edge.workers_need_certificates && peer.is_none_or(|peer| !peer.certified) {
+            return Err(Status::failed_precondition(NO_CERTIFICATE));
+        }
         let authorization = request
             .metadata()
             .get("authorization")
             .and_then(|value| value.to_str().ok());
-        let admitted = self
+        let peer = peer.copied();
+        let admitted = match self
             .edge
             .authority
             .admit(Operation::WorkerSession, authorization)
-            .map_err(denied)?;
+        {
+            Ok(admitted) => admitted,
+            Err(why) => {
+                let slowed = self.edge.slow_down(&why, peer).await;
+                slowed.map_err(|_| Status::resource_exhausted(TOO_MANY))?;
+                return Err(denied(why));
+            }
+        };
         let principal = admitted.ok_or_else(|| denied(Denied::NoToken))?;
         let (own, messages) = mpsc::unbounded_channel();
         let (outgoing, ended) = Outgoing::new(messages);

@@ -70,7 +70,20 @@ impl Session {
             Ok(opened) => opened,
             Err(end) => return self.close(end),
         };
+        let (worker, stream) = (peer.worker.as_str().to_owned(), peer.stream.0);
+        let namespace = self
+            .principal
+            .namespace
+            .as_ref()
+            .map_or("", |name| name.as_str());
+        tracing::info!(worker, stream, namespace, actor = %self.principal.actor, "a worker joined");
         let end = self.serve(&peer, rest, frames, &mut ended).await;
+        let why = match &end {
+            End::Gone => "the connection ended",
+            End::Goodbye => "it said goodbye",
+            End::Close { reason, .. } => reason,
+        };
+        tracing::info!(worker, stream, why, "a worker left");
         // The engine has heard of a goodbye as of any other event.
         let goodbye = matches!(end, End::Goodbye);
         self.close(end);

@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use drumtower_proto::worker::v1 as wire;
+use drumtower_sdk::tls::Trust;
 use drumtower_sdk::{Builder, Worker};
 use tokio::sync::watch;
 
@@ -31,9 +32,11 @@ const LOAD_INTERVAL: Duration = Duration::from_secs(3);
 
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// `http://host:port` each, of one cluster; tried in turn.
+    /// `https://host:port` or `http://host:port` each, of one cluster; tried in turn.
     pub servers: Vec<String>,
     pub token: Option<String>,
+    /// Which servers are believed over https.
+    pub trust: Trust,
     /// How it is called in listings; the name of the machine by default.
     pub name: Option<String>,
     /// The weight it runs at once.
@@ -55,6 +58,7 @@ impl Default for Options {
         Self {
             servers: vec!["http://127.0.0.1:7070".to_owned()],
             token: None,
+            trust: Trust::default(),
             name: None,
             capacity: u32::try_from(cores).unwrap_or(1).saturating_mul(8),
             labels: BTreeMap::new(),
@@ -68,7 +72,7 @@ impl Default for Options {
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("no server is given: name one as http://host:port")]
+    #[error("no server is given: name one as https://host:port")]
     NoServer,
     #[error("cannot use scratch directory {path:?}: {source}")]
     Scratch { path: PathBuf, source: io::Error },
@@ -99,7 +103,8 @@ fn builder(options: &Options) -> Result<Builder, Error> {
     let (first, others) = options.servers.split_first().ok_or(Error::NoServer)?;
     let mut builder = Worker::builder(first)
         .capacity(options.capacity)
-        .drain_timeout(options.drain_timeout);
+        .drain_timeout(options.drain_timeout)
+        .trust(options.trust.clone());
     for server in others {
         builder = builder.server(server);
     }

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use drumtower_core::model::WallMs;
+use drumtower_sdk::tls::Trust;
 use drumtower_server::driver::wall_now;
 use serde::{Deserialize, Serialize};
 
@@ -84,6 +85,7 @@ impl Prepared {
         Target {
             url: format!("http://127.0.0.1:{port}"),
             token: Some(self.worker_token.clone()),
+            trust: Trust::default(),
         }
     }
 }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use drumtower_sdk::tls::Trust;
 use serde_json::{Value, json};
 
 use super::figures::{megabytes, rounded};
@@ -170,6 +171,7 @@ impl Pair {
         let client = Client::to(Target {
             url: target.url.clone(),
             token: None,
+            trust: Trust::default(),
         });
         self.wait(UP_WITHIN, "the server does not become ready", || {
             client.value(Call::get("/readyz")).is_ok()
