@@ -283,7 +283,8 @@ impl Client {
             Some(field) if !detail.starts_with(field) => format!("{field}: {detail}"),
             _ => detail.to_owned(),
         };
-        let failure = Failure::new(exit_of(status), message);
+        let mut failure = Failure::new(exit_of(status), message);
+        failure.code = field("code").map(str::to_owned);
         match status {
             StatusCode::UNAUTHORIZED if self.target.token.is_none() => {
                 failure.remedy("give a token with --token or DRUMTOWER_TOKEN, or --data DIR of a server on this machine")

@@ -10,7 +10,7 @@ use drumtower_worker::agent::{self, leave_on_signals};
 use tokio::sync::oneshot;
 use tokio::task::JoinError;
 
-use crate::apply::put;
+use crate::apply::put_all;
 use crate::client::Client;
 use crate::config::{self, Settings};
 use crate::connect::Target;
@@ -105,9 +105,7 @@ async fn apply_demo(started: &Started, data: &Path) -> Result<()> {
     };
     let apply = move || -> Result<()> {
         let client = Client::to(target);
-        demo_jobs()
-            .iter()
-            .try_for_each(|job| put(&client, job).map(|_| ()))
+        put_all(&client, demo_jobs())
     };
     let applied = tokio::task::spawn_blocking(apply).await;
     applied.unwrap_or_else(|error| {
@@ -146,9 +144,9 @@ Ctrl-C stops it; a second Ctrl-C does not wait for what runs."
     } else {
         "\
 Try, in another terminal:
-  drumtower job apply -f FILE
-  drumtower job list
-  drumtower job apply --help
+  drumtower job create hello --every 10s -- echo hello
+  drumtower run list
+  drumtower job create --help
 Ctrl-C stops it; a second Ctrl-C does not wait for what runs."
     }
 }

@@ -3,8 +3,8 @@
 //! | code | meaning |
 //! |---|---|
 //! | 0 | it worked; for `run wait` and `job trigger --wait`: the run is COMPLETED |
-//! | 1 | it failed, or the run that was waited for did not complete |
-//! | 2 | the command line is not understood |
+//! | 1 | it failed, or the run that was waited for did not complete, or `diff` found a difference |
+//! | 2 | the command line or a manifest is not understood |
 //! | 3 | there is no such job, run, token or log |
 //! | 4 | the server refuses: not allowed, not valid, or in conflict with what is there |
 //! | 5 | no answer could be had: the server is not running, not ready or overloaded |
@@ -27,7 +27,11 @@ pub enum Exit {
 #[derive(Debug)]
 pub struct Failure {
     pub exit: Exit,
+    /// The server's name for what it refused, such as `stale`.
+    pub code: Option<String>,
     message: String,
+    /// Lines that belong to it, below the message.
+    notes: Option<String>,
     remedy: Option<String>,
     /// Whoever read our output has gone. That is their right and nobody's failure.
     quiet: bool,
@@ -37,7 +41,9 @@ impl Failure {
     pub fn new(exit: Exit, message: impl Into<String>) -> Self {
         Self {
             exit,
+            code: None,
             message: message.into(),
+            notes: None,
             remedy: None,
             quiet: false,
         }
@@ -54,6 +60,21 @@ impl Failure {
     pub fn remedy(mut self, remedy: impl Into<String>) -> Self {
         self.remedy = Some(remedy.into());
         self
+    }
+
+    /// An end that needs no words: the output says it all.
+    pub fn wordless(exit: Exit) -> Self {
+        Self::new(exit, "")
+    }
+
+    /// Adds lines below the message.
+    pub fn also(mut self, notes: impl Into<String>) -> Self {
+        self.notes = Some(notes.into());
+        self
+    }
+
+    pub fn message(&self) -> &str {
+        &self.message
     }
 
     /// Names the place that it concerns.
@@ -73,7 +94,9 @@ impl Failure {
         if self.quiet {
             return ExitCode::SUCCESS;
         }
-        eprint!("{self}");
+        if !self.message.is_empty() {
+            eprint!("{self}");
+        }
         ExitCode::from(self.exit as u8)
     }
 }
@@ -81,6 +104,9 @@ impl Failure {
 impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         writeln!(f, "error: {}", self.message)?;
+        if let Some(notes) = &self.notes {
+            writeln!(f, "{notes}")?;
+        }
         match &self.remedy {
             Some(remedy) => writeln!(f, "  try: {remedy}"),
             None => Ok(()),

@@ -3,6 +3,7 @@
 //! One file or directory per noun; each holds its arguments and what they do. [`failure`] says what the exit codes mean.
 
 mod apply;
+mod ask;
 mod audit;
 mod bench;
 mod calendar;
@@ -10,8 +11,11 @@ mod client;
 mod config;
 mod connect;
 mod dev;
+mod diff;
 mod duration;
+mod export;
 mod failure;
+mod foreign;
 mod job;
 mod logging;
 mod manifest;
@@ -68,7 +72,25 @@ enum Command {
     Dev(dev::Dev),
     Serve(serve::Serve),
     Work(work::Work),
-    /// Jobs: apply, list, show, next, explain, pause, resume, trigger, delete
+    /// Make jobs and calendars what files say
+    ///
+    /// First prints the plan: `+` is made, `~` is changed (each key before → after), `-` is
+    /// deleted, `=` stays. Everything is read and checked before the first change. Files may
+    /// hold several documents, separated by `---`, of kind Job and Calendar in any order; a
+    /// directory stands for all .yaml and .yml files in it and below; `-` is standard input.
+    ///
+    ///     drumtower apply -f jobs/
+    ///     drumtower apply -f jobs/ --dry-run
+    ///     drumtower apply -f jobs/ --prune --label team=billing -n billing
+    ///
+    /// --prune deletes the jobs with a label that are in none of the files. It asks first; in a
+    /// pipe it needs --yes. If a change is refused, those before it stay, and the message says
+    /// which they are.
+    #[command(verbatim_doc_comment)]
+    Apply(apply::Apply),
+    Diff(diff::Diff),
+    Export(export::Export),
+    /// Jobs: create, edit, apply, list, show, next, explain, pause, resume, trigger, delete
     #[command(subcommand)]
     Job(job::Command),
     /// Calendars: apply, list, show, versions, delete
@@ -107,7 +129,7 @@ fn main() -> ExitCode {
     }
     // One provider of cryptography for the whole process; whoever came first may stay.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let cli = Cli::parse();
+    let cli = Cli::try_parse().unwrap_or_else(|error| foreign::hinted(error).exit());
     // These three log as their configuration says, once they know it.
     if !matches!(
         cli.command,
@@ -119,6 +141,9 @@ fn main() -> ExitCode {
         Command::Dev(dev) => dev.run(),
         Command::Serve(serve) => serve.run(),
         Command::Work(work) => work.run(),
+        Command::Apply(apply) => apply.run(apply::Telling::Plan),
+        Command::Diff(diff) => diff.run(),
+        Command::Export(export) => export.run(),
         Command::Job(command) => job::run(command),
         Command::Calendar(command) => calendar::run(command),
         Command::Run(command) => run::run(command),

@@ -5,7 +5,7 @@ use drumtower_core::model::NamespaceName;
 use serde_json::{Value, json};
 use ureq::http::Method;
 
-use crate::apply::Apply;
+use crate::apply::{Apply, Telling};
 use crate::client::{Call, Client, segment};
 use crate::connect::Connect;
 use crate::failure::Result;
@@ -146,7 +146,7 @@ const VERSION_COLUMNS: &[Column] = &[
 
 pub fn run(command: Command) -> Result<()> {
     match command {
-        Command::Apply(apply) => apply.run(),
+        Command::Apply(apply) => apply.run(Telling::Lines),
         Command::List(list) => list.run(),
         Command::Show(show) => show.run(),
         Command::Versions(show) => show.versions(),

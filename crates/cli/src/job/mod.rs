@@ -1,15 +1,22 @@
 //! `drumtower job`: definitions, and triggering them.
 
+mod act;
+mod create;
+mod create_flags;
+mod edit;
 mod explain;
 mod next;
 mod trigger;
 
+pub use create_flags::pairs;
+
 use clap::{Args, Subcommand};
 use drumtower_core::model::{JobSpec, NamespaceName};
 use serde_json::Value;
-use ureq::http::Method;
 
-use crate::apply::Apply;
+use act::{Act, Deed};
+
+use crate::apply::{Apply, Telling};
 use crate::client::{Call, Client, segment};
 use crate::connect::Connect;
 use crate::failure::Result;
@@ -17,6 +24,8 @@ use crate::output::{self, Cell, Column, Output, View, text};
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    Create(Box<create::Create>),
+    Edit(edit::Edit),
     Apply(Apply),
     List(List),
     Show(Show),
@@ -28,19 +37,23 @@ pub enum Command {
     /// pass meanwhile make no runs.
     ///
     ///     drumtower job pause hello
+    ///     drumtower job pause --label team=payments -n billing
     #[command(verbatim_doc_comment)]
     Pause(Act),
     /// Let paused jobs fire again
     ///
     ///     drumtower job resume hello
+    ///     drumtower job resume --label team=payments -n billing
     #[command(verbatim_doc_comment)]
     Resume(Act),
     Trigger(trigger::Trigger),
     /// Delete jobs
     ///
-    /// Runs that are under way go on, and finished ones are kept as long as the job said.
+    /// Runs that are under way go on, and finished ones are kept as long as the job said. By
+    /// label it asks first; in a pipe it needs --yes.
     ///
     ///     drumtower job delete hello
+    ///     drumtower job delete --label team=payments -n billing --dry-run
     #[command(verbatim_doc_comment)]
     Delete(Act),
 }
@@ -60,6 +73,9 @@ pub struct List {
     /// Only jobs with this label; may be repeated, all must match
     #[arg(short, long = "label", value_name = "KEY=VALUE")]
     labels: Vec<String>,
+    /// Only jobs whose names begin with this
+    #[arg(long)]
+    prefix: Option<String>,
     /// Only jobs that are paused
     #[arg(long, conflicts_with = "active")]
     paused: bool,
@@ -81,19 +97,6 @@ pub struct List {
 pub struct Show {
     /// The job's name
     name: String,
-    #[command(flatten)]
-    namespace: Namespace,
-    #[command(flatten)]
-    output: Output,
-    #[command(flatten)]
-    connect: Connect,
-}
-
-#[derive(Args, Debug)]
-pub struct Act {
-    /// The names of the jobs
-    #[arg(required = true, value_name = "NAME")]
-    names: Vec<String>,
     #[command(flatten)]
     namespace: Namespace,
     #[command(flatten)]
@@ -146,15 +149,17 @@ const COLUMNS: &[Column] = &[
 
 pub fn run(command: Command) -> Result<()> {
     match command {
-        Command::Apply(apply) => apply.run(),
+        Command::Create(create) => create.run(),
+        Command::Edit(edit) => edit.run(),
+        Command::Apply(apply) => apply.run(Telling::Lines),
         Command::List(list) => list.run(),
         Command::Show(show) => show.run(),
         Command::Next(next) => next.run(),
         Command::Explain(explain) => explain.run(),
         Command::Trigger(trigger) => trigger.run(),
-        Command::Pause(act) => act.post("pause", "paused"),
-        Command::Resume(act) => act.post("resume", "resumed"),
-        Command::Delete(act) => act.delete(),
+        Command::Pause(act) => act.run(Deed::Pause),
+        Command::Resume(act) => act.run(Deed::Resume),
+        Command::Delete(act) => act.run(Deed::Delete),
     }
 }
 
@@ -236,7 +241,8 @@ impl List {
         let page = || {
             let call = Call::get("/api/v1/jobs")
                 .maybe("namespace", self.namespace.as_ref())
-                .maybe("paused", paused);
+                .maybe("paused", paused)
+                .maybe("prefix", self.prefix.as_ref());
             self.labels
                 .iter()
                 .fold(call, |call, label| call.query("label", label))
@@ -244,7 +250,7 @@ impl List {
         self.output.list(
             client.list(page, None)?,
             COLUMNS,
-            "no jobs; make one with `drumtower job apply -f FILE`",
+            "no jobs; make one with `drumtower job create hello --every 10s -- echo hello`",
         )
     }
 }
@@ -254,37 +260,6 @@ impl Show {
         let client = Client::new(&self.connect)?;
         let job = client.value(Call::get(path(&self.namespace.namespace, &self.name)))?;
         self.output.one(&job, |view| describe(&job, view))
-    }
-}
-
-impl Act {
-    fn post(self, verb: &str, done: &str) -> Result<()> {
-        let client = Client::new(&self.connect)?;
-        for name in &self.names {
-            let job = client.value(Call::post(format!(
-                "{}/{verb}",
-                path(&self.namespace.namespace, name)
-            )))?;
-            self.output.one(&job, |_| {
-                format!("job {}/{name} {done}\n", self.namespace.namespace)
-            })?;
-        }
-        Ok(())
-    }
-
-    fn delete(self) -> Result<()> {
-        let client = Client::new(&self.connect)?;
-        for name in &self.names {
-            client.send(Call::new(
-                Method::DELETE,
-                path(&self.namespace.namespace, name),
-            ))?;
-            let deleted = serde_json::json!({"namespace": self.namespace.namespace, "name": name, "deleted": true});
-            self.output.one(&deleted, |_| {
-                format!("job {}/{name} deleted\n", self.namespace.namespace)
-            })?;
-        }
-        Ok(())
     }
 }
 

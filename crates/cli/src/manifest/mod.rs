@@ -4,15 +4,20 @@
 //! reported at once. What types alone do not check is checked here too, so that the line can be named; the server checks
 //! again.
 
+mod fault;
 mod places;
 mod source;
 
-use std::fmt;
-
 use drumtower_core::model::{CalendarSpec, JobSpec, SpecError};
 use serde::Deserialize;
+use serde_json::Value;
 use serde_saphyr::Error;
 
+use crate::client::segment;
+use crate::failure::Failure;
+
+use fault::describe;
+pub use fault::{Fault, unknown};
 use places::Places;
 pub use source::{Source, collect};
 
@@ -20,6 +25,8 @@ pub use source::{Source, collect};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Document {
     pub spec: Spec,
+    /// A job shall be made paused. No manifest says so; what is imported may.
+    pub paused: bool,
     file: String,
     line: u64,
 }
@@ -31,12 +38,52 @@ pub enum Spec {
 }
 
 impl Document {
+    /// A document that was not read from a file of its own; `place` says where it came from.
+    pub fn made(spec: Spec, file: String, line: u64) -> Self {
+        Self {
+            spec,
+            paused: false,
+            file,
+            line,
+        }
+    }
+
+    /// Its kind, namespace and name.
+    pub fn address(&self) -> (Kind, String, String) {
+        match &self.spec {
+            Spec::Job(spec) => (Kind::Job, spec.namespace.to_string(), spec.name.to_string()),
+            Spec::Calendar(spec) => (
+                Kind::Calendar,
+                spec.namespace.to_string(),
+                spec.name.to_string(),
+            ),
+        }
+    }
+
+    /// As the API takes it.
+    pub fn body(&self) -> crate::failure::Result<Value> {
+        let body = match &self.spec {
+            Spec::Job(spec) => serde_json::to_value(spec),
+            Spec::Calendar(spec) => serde_json::to_value(spec),
+        };
+        body.map_err(|error| Failure::failed(format!("{}: {error}", self.place())))
+    }
+
+    /// As people write it, keys in the order of the documentation.
+    pub fn yaml(&self) -> crate::failure::Result<String> {
+        let yaml = match &self.spec {
+            Spec::Job(spec) => serde_saphyr::to_string(spec),
+            Spec::Calendar(spec) => serde_saphyr::to_string(spec),
+        };
+        yaml.map_err(|error| {
+            Failure::failed(format!("{} has no form in YAML: {error}", self.title()))
+        })
+    }
+
     /// Its kind and its full name, as people are told of it.
     pub fn title(&self) -> String {
-        match &self.spec {
-            Spec::Job(spec) => format!("job {}/{}", spec.namespace, spec.name),
-            Spec::Calendar(spec) => format!("calendar {}/{}", spec.namespace, spec.name),
-        }
+        let (kind, namespace, name) = self.address();
+        format!("{} {namespace}/{name}", kind.noun())
     }
 
     /// The file and the line that it begins at.
@@ -52,33 +99,39 @@ struct Peek {
     kind: Option<Kind>,
 }
 
-#[derive(Clone, Copy, Deserialize)]
-enum Kind {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub enum Kind {
     Job,
     Calendar,
 }
 
-/// Something in a file that cannot be understood.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
-    pub file: String,
-    /// From 1; 0 when unknown.
-    pub line: u64,
-    pub column: u64,
-    /// The key it concerns, such as `task.exec.argv`.
-    pub field: Option<String>,
-    pub message: String,
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.file)?;
-        if self.line > 0 {
-            write!(f, ":{}:{}", self.line, self.column)?;
+impl Kind {
+    /// As in a manifest.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Job => "Job",
+            Self::Calendar => "Calendar",
         }
-        match &self.field {
-            Some(field) => write!(f, ": {field}: {}", self.message),
-            None => write!(f, ": {}", self.message),
+    }
+
+    pub fn noun(self) -> &'static str {
+        match self {
+            Self::Job => "job",
+            Self::Calendar => "calendar",
+        }
+    }
+
+    /// The address of one of them in the API.
+    pub fn path(self, namespace: &str, name: &str) -> String {
+        let (namespace, name) = (segment(namespace), segment(name));
+        format!("/api/v1/namespaces/{namespace}/{}s/{name}", self.noun())
+    }
+
+    /// The ETag of what the API showed.
+    pub fn etag(self, object: &Value) -> String {
+        match self {
+            Self::Job => format!("\"{}\"", object["revision"]),
+            Self::Calendar => format!("\"v{}\"", object["version"]),
         }
     }
 }
@@ -117,11 +170,11 @@ pub fn parse(source: &Source) -> (Vec<Document>, Vec<Fault>) {
         };
         let read = read.map_err(|error| describe(source, &error, places.as_ref()));
         match read.and_then(|spec| check(source, spec, places.as_ref())) {
-            Ok(spec) => documents.push(Document {
+            Ok(spec) => documents.push(Document::made(
                 spec,
-                file: source.name.clone(),
-                line: places.map_or(1, |places| places.line()),
-            }),
+                source.name.clone(),
+                places.map_or(1, |places| places.line()),
+            )),
             Err(fault) => faults.push(fault),
         }
     }
@@ -170,96 +223,7 @@ fn check(source: &Source, spec: Spec, places: Option<&Places>) -> Result<Spec, F
     })
 }
 
-/// Puts an error of the parser into our words.
-fn describe(source: &Source, error: &Error, places: Option<&Places>) -> Fault {
-    let error = error.without_snippet();
-    let location = error.location();
-    let (line, column) = location.map_or((0, 0), |location| (location.line(), location.column()));
-    let enclosing = places.and_then(|places| places.at(line, column));
-    let (field, message) = match error {
-        Error::SerdeUnknownField {
-            field, expected, ..
-        } => (parent(enclosing, field), unknown("key", field, expected)),
-        Error::SerdeUnknownVariant {
-            variant, expected, ..
-        } => (enclosing, unknown("value", variant, expected)),
-        Error::SerdeMissingField { field, .. } => (
-            places.and_then(|places| places.mapping(line, column)),
-            format!("`{field}` is missing: add it"),
-        ),
-        Error::DuplicateMappingKey { key: Some(key), .. } => {
-            (None, format!("`{key}` is given twice: remove one"))
-        }
-        Error::SerdeInvalidType {
-            unexpected,
-            expected,
-            ..
-        }
-        | Error::SerdeInvalidValue {
-            unexpected,
-            expected,
-            ..
-        } => (
-            enclosing,
-            format!("found {unexpected}, expected {expected}"),
-        ),
-        Error::InvalidScalar { ty, .. } => (enclosing, format!("expected {}", kind(ty))),
-        other => (enclosing, words(other)),
-    };
-    Fault {
-        file: source.name.clone(),
-        line,
-        column,
-        field,
-        message,
-    }
-}
-
-/// What people call a type of ours.
-fn kind(ty: &str) -> &str {
-    match ty {
-        "bool" => "true or false",
-        "f32" | "f64" => "a number",
-        _ if ty.starts_with(['u', 'i']) && ty[1..].bytes().all(|byte| byte.is_ascii_digit()) => {
-            "a whole number"
-        }
-        other => other,
-    }
-}
-
-/// The parser names the place in its message too; once is enough.
-fn words(error: &Error) -> String {
-    let message = error.to_string();
-    let message = message.split(" at line ").next().unwrap_or(&message).trim();
-    message
-        .lines()
-        .next()
-        .unwrap_or("cannot be read as YAML")
-        .to_owned()
-}
-
-/// The path of the mapping that a key was found in.
-fn parent(enclosing: Option<String>, key: &str) -> Option<String> {
-    let path = enclosing?;
-    match path.strip_suffix(key) {
-        Some(rest) => Some(rest.trim_end_matches('.').to_owned()).filter(|rest| !rest.is_empty()),
-        None => Some(path),
-    }
-}
-
-/// What to say of a name that is not among those expected: the nearest of them, or all.
-pub fn unknown(what: &str, found: &str, expected: &[&str]) -> String {
-    let near = expected
-        .iter()
-        .map(|name| (strsim::damerau_levenshtein(found, name), name))
-        .min();
-    match near {
-        Some((distance, name)) if distance <= 1 + found.chars().count() / 3 => {
-            format!("unknown {what} `{found}`: did you mean `{name}`?")
-        }
-        _ => format!("unknown {what} `{found}`: there is {}", expected.join(", ")),
-    }
-}
-
+#[cfg(test)]
+mod broken;
 #[cfg(test)]
 mod tests;

@@ -45,6 +45,22 @@ impl Places {
             .filter(|path| !path.is_empty())
     }
 
+    /// Whether a key begins at a place.
+    pub fn begins(&self, line: u64, column: u64) -> bool {
+        let key = |place: &&Place| !place.path.is_empty() && !place.path.ends_with(']');
+        let mut keys = self.0.iter().filter(key);
+        keys.any(|place| (place.line, place.column) == (line, column))
+    }
+
+    /// The path of the value at a place. A mapping begins where its first key does, and then it is the mapping that is meant.
+    pub fn around(&self, line: u64, column: u64) -> Option<String> {
+        let path = self.at(line, column)?;
+        match self.begins(line, column) {
+            true => path.rfind('.').map(|end| path[..end].to_owned()),
+            false => Some(path),
+        }
+    }
+
     /// The path of the mapping around a place; `None` when that is the document.
     pub fn mapping(&self, line: u64, column: u64) -> Option<String> {
         let mut path = self.at(line, column)?;

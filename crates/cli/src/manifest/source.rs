@@ -76,11 +76,19 @@ fn file(path: &Path) -> Result<Source> {
 }
 
 fn bounded(path: &Path, reader: impl Read) -> Result<String> {
-    let mut text = String::new();
+    let mut bytes = Vec::new();
     reader
         .take(FILE_BYTES + 1)
-        .read_to_string(&mut text)
+        .read_to_end(&mut bytes)
         .map_err(|error| Failure::file(path, &error))?;
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = 1 + good.iter().filter(|byte| **byte == b'\n').count();
+        Failure::usage(format!(
+            "{}:{line}: the text is not UTF-8: save the file as UTF-8",
+            path.display()
+        ))
+    })?;
     if text.len() as u64 > FILE_BYTES {
         return Err(Failure::usage(format!(
             "{}: a manifest may have {FILE_BYTES} bytes",

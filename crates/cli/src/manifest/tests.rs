@@ -47,7 +47,7 @@ fn each_fault_names_its_place_its_key_and_the_nearest_name() {
         ),
         (
             "kind: Job\nname: a\ntask:\n  exce: {argv: [a]}\n",
-            "jobs.yaml:4:3: task.exce: unknown value `exce`: did you mean `exec`?",
+            "jobs.yaml:4:3: task: unknown key `exce`: did you mean `exec`?",
         ),
         (
             "kind: Job\nname: a\ntask: {exec: {argv: [a]}}\nweight: heavy\n",
@@ -145,7 +145,7 @@ fn a_bad_schedule_points_at_the_schedule() {
     let found = faults(&GOOD.replace("*/5 *", "*/5 24"));
     assert_eq!(found.len(), 1);
     assert!(
-        found[0].starts_with("jobs.yaml:3:1: schedule: entry 1: cron `*/5 24 * * *`: hour field"),
+        found[0].starts_with("jobs.yaml:4:5: schedule[0].cron: cron `*/5 24 * * *`: hour field"),
         "{}",
         found[0]
     );

@@ -4,6 +4,7 @@
 //! cells separated by tabs, times in full, without a heading: made for `cut` and `awk`. `NO_COLOR` is honoured.
 
 mod cell;
+mod progress;
 mod table;
 
 use std::io::{IsTerminal, Write};
@@ -15,6 +16,7 @@ use serde_json::Value;
 use crate::failure::{Failure, Result};
 
 pub use cell::{Cell, bytes, duration, exact, tame, text};
+pub use progress::Progress;
 pub use table::{Column, render};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]

@@ -11,6 +11,7 @@ use serde_json::Value;
 use crate::client::{Call, Client, segment};
 use crate::connect::Connect;
 use crate::failure::Result;
+use crate::moment::Moment;
 use crate::output::{Cell, Column, Output, duration, text};
 
 #[derive(Debug, Subcommand)]
@@ -27,6 +28,7 @@ pub enum Command {
 ///     drumtower run list
 ///     drumtower run list --job hello --state failed
 ///     drumtower run list --state running --state pending --limit 500
+///     drumtower run list --since -2h --origin schedule
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct List {
@@ -39,6 +41,15 @@ pub struct List {
     /// Only runs in this state; may be repeated
     #[arg(short, long = "state", value_enum, ignore_case = true)]
     states: Vec<State>,
+    /// Only runs made at or after this instant: RFC 3339, or a duration such as `-2h` from now
+    #[arg(long, value_name = "INSTANT", allow_hyphen_values = true)]
+    since: Option<Moment>,
+    /// Only runs made before this instant
+    #[arg(long, value_name = "INSTANT", allow_hyphen_values = true)]
+    until: Option<Moment>,
+    /// Only runs that came about like this
+    #[arg(long, value_enum)]
+    origin: Option<Origin>,
     /// How many at most
     #[arg(short, long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
@@ -56,6 +67,23 @@ enum State {
     Completed,
     Failed,
     Cancelled,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Origin {
+    /// The job's own schedule
+    Schedule,
+    /// A call of the API, the command line or an SDK
+    Api,
+}
+
+impl Origin {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Schedule => "schedule",
+            Self::Api => "api",
+        }
+    }
 }
 
 /// Cancel runs
@@ -145,10 +173,18 @@ fn first_line(text: &str) -> String {
 impl List {
     fn run(self) -> Result<()> {
         let client = Client::new(&self.connect)?;
+        // Read once: pages of one listing must ask for the same.
+        let (since, until) = (
+            self.since.map(Moment::instant),
+            self.until.map(Moment::instant),
+        );
         let page = || {
             let call = Call::get("/api/v1/runs")
                 .maybe("namespace", self.namespace.as_ref())
-                .maybe("job", self.job.as_ref());
+                .maybe("job", self.job.as_ref())
+                .maybe("since", since)
+                .maybe("until", until)
+                .maybe("origin", self.origin.map(Origin::name));
             self.states.iter().fold(call, |call, state| {
                 call.query("state", format!("{state:?}").to_uppercase())
             })

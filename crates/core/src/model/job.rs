@@ -314,7 +314,7 @@ impl JobSpec {
         calendars: &dyn Calendars,
     ) -> Result<Option<schedule::Schedule>, SpecError> {
         schedule::Schedule::compile(&self.schedule_spec(), calendars)
-            .map_err(|error| SpecError::new(error.field(), error.to_string()))
+            .map_err(|error| SpecError::new(error.field(), error.fault().to_string()))
     }
 
     fn check_labels(&self) -> Result<(), SpecError> {

@@ -68,11 +68,37 @@ pub enum Error {
 }
 
 impl Error {
-    /// The manifest's key that is at fault.
+    /// The manifest's key that is at fault, such as `schedule[0].cron`.
     pub fn field(&self) -> String {
         match self {
             Error::Key { key, .. } => key.clone(),
+            Error::Entry { number, error } => {
+                let entry = format!("schedule[{}]", number.saturating_sub(1));
+                match error.entry_key() {
+                    Some(key) => format!("{entry}.{key}"),
+                    None => entry,
+                }
+            }
             _ => "schedule".to_owned(),
+        }
+    }
+
+    /// The fault itself, for those who name the place already.
+    pub fn fault(&self) -> &Error {
+        match self {
+            Error::Key { error, .. } | Error::Entry { error, .. } => error.fault(),
+            fault => fault,
+        }
+    }
+
+    /// The key of an entry that is at fault; `None` when it is the entry as a whole, or any of its durations.
+    fn entry_key(&self) -> Option<&'static str> {
+        match self {
+            Error::Cron { .. } => Some("cron"),
+            Error::Zone { .. } => Some("timezone"),
+            Error::Instant { field, .. } | Error::Stray { field, .. } => Some(field),
+            Error::NoOffset { .. } | Error::Year { .. } => Some("at"),
+            _ => None,
         }
     }
 
