@@ -20,9 +20,14 @@ pub enum Error {
     Corrupt(String),
     /// A newer Drumtower has written here.
     #[error(
-        "the store has schema version {found}, this program knows {known}: start a newer drumtower"
+        "the store has schema version {found}, this program knows {known}: start a newer drumtower, or go back with `drumtower restore DIR/backups/before-upgrade-…`"
     )]
     Newer { found: u32, known: u32 },
+    /// The backup that an upgrade begins with could not be made. Nothing was changed.
+    #[error(
+        "the store has schema version {found} and was not brought to {known}, because it could not be backed up first: {why} (--no-upgrade-backup does without)"
+    )]
+    NotUpgraded { found: u32, known: u32, why: String },
     /// Another process owns the data directory.
     #[error(
         "{0} is in use by another drumtower process: stop it, or choose another directory with --data"

@@ -2,7 +2,7 @@
 //!
 //! Only with the cargo feature `failpoints`; otherwise [`hit`] is nothing. `DRUMTOWER_FAILPOINT=name:n` makes the nth
 //! passage of `name` the last thing this process does. The names: `at_start`, `in_migration`, `before_commit`,
-//! `after_commit`, `in_checkpoint`.
+//! `after_commit`, `in_checkpoint`, `in_backup`, `in_restore`.
 
 /// Passes the place called `name`.
 #[cfg(not(feature = "failpoints"))]

@@ -49,6 +49,11 @@ pub(crate) fn raw_next(raw: u64) -> u64 {
     }
 }
 
+/// The smallest id that `segment` draws at `at`, whatever it is an id of.
+pub fn id_floor(at: WallMs, segment: SegmentId) -> u64 {
+    raw_floor(at, segment)
+}
+
 /// When an id was made, as its maker's clock had it.
 pub fn id_created_ms(raw: u64) -> WallMs {
     WallMs((raw >> (SEGMENT_BITS + COUNTER_BITS)) as i64 + EPOCH_MS)

@@ -25,7 +25,7 @@ pub use calendar::{
 pub use diff::{Change, diff};
 pub use id::{
     AuditId, Epoch, Fence, IdError, JobId, ProcessId, RunId, SegmentId, SessionId, TokenId,
-    id_created_ms, id_segment,
+    id_created_ms, id_floor, id_segment,
 };
 pub(crate) use id::{raw_floor, raw_next};
 pub(crate) use job::check_params;

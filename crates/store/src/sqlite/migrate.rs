@@ -4,9 +4,9 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use drumtower_core::model::{Meta, Retention, SegmentId, WallMs};
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, OptionalExtension, params};
 
-use super::{Options, rollups, schema};
+use super::{Options, backup, rollups, schema};
 use crate::{Error, failpoint};
 
 pub fn run(conn: &mut Connection, path: &Path, options: &Options) -> Result<(), Error> {
@@ -23,6 +23,30 @@ pub fn run(conn: &mut Connection, path: &Path, options: &Options) -> Result<(), 
         }
     }
     agree(&meta(conn)?, path)
+}
+
+/// Makes a backup in the data directory if the schema is older than ours: the way back from an upgrade.
+pub fn back_up(conn: &Connection, directory: &Path) -> Result<(), Error> {
+    let found: u32 = conn.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    if found == 0 || found >= schema::KNOWN {
+        return Ok(());
+    }
+    let newest = conn
+        .query_row(
+            "SELECT id, seq FROM session ORDER BY id DESC LIMIT 1",
+            [],
+            |row| Ok((row.get::<_, i64>(0)? as u64, row.get::<_, i64>(1)? as u64)),
+        )
+        .optional()?;
+    let (session, seq) = newest.unwrap_or((0, 0));
+    match backup::before_upgrade(directory, (found, session, seq)) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(Error::NotUpgraded {
+            found,
+            known: schema::KNOWN,
+            why: error.to_string(),
+        }),
+    }
 }
 
 /// A file without tables is ours to fill; one with tables must carry our mark.

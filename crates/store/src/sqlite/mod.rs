@@ -9,6 +9,7 @@
 //! rebuilt from the rows when the store is opened: the rows are the truth, the rest is derived.
 
 mod apply;
+pub mod backup;
 mod buckets;
 mod calendar_rows;
 mod chunk;
@@ -70,6 +71,8 @@ pub struct Options {
     pub checkpoint_pages: u32,
     /// The time-zone data that schedules are computed with. Written when the store is made.
     pub tz_version: String,
+    /// Whether a store of an older schema is backed up before it is brought up to date.
+    pub backup_before_upgrade: bool,
 }
 
 impl Default for Options {
@@ -81,6 +84,7 @@ impl Default for Options {
             blobs_a_commit: 64,
             checkpoint_pages: 4_000,
             tz_version: crate::tz_version().to_owned(),
+            backup_before_upgrade: true,
         }
     }
 }
@@ -90,8 +94,12 @@ pub fn open(directory: &Path, options: Options) -> Result<(Writer, Reader), Erro
     std::fs::create_dir_all(directory).map_err(|error| failure::at_path(directory, &error))?;
     let lock = lock::DirectoryLock::take(directory)?;
     failpoint::hit("at_start");
+    backup::refuse_unfinished(directory)?;
     let path = directory.join(FILE);
     let mut conn = writer::connect(&path, &options)?;
+    if options.backup_before_upgrade {
+        migrate::back_up(&conn, directory)?;
+    }
     migrate::run(&mut conn, &path, &options)?;
     sync_directory(directory)?;
     let derived = Arc::new(RwLock::new(derived::Derived::load(&conn, &options)?));

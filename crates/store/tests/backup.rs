@@ -1,0 +1,412 @@
+//! Backups: whole or not there, of one moment while commits go on, and back again without handing anything out twice.
+
+use std::path::{Path, PathBuf};
+
+use drumtower_core::change::{ChangeSet, RunChange};
+use drumtower_core::model::{
+    Actor, Counters, NamespaceName, RunState, SegmentId, SessionId, WallMs, id_floor,
+};
+use drumtower_store::conformance::sample;
+use drumtower_store::sqlite::backup::{self, Error, Found, MANIFEST, Reason, Request};
+use drumtower_store::sqlite::{self, FILE, Options, Reader, Writer};
+use drumtower_store::{Commit, Read, Store};
+use rusqlite::Connection;
+use tempfile::{TempDir, tempdir};
+
+/// A store to which runs are added, a few a commit, half of them ended.
+struct World {
+    directory: TempDir,
+    writer: Writer,
+    reader: Reader,
+    session: SessionId,
+    seq: u64,
+    counters: Counters,
+}
+
+const RUNS: u64 = 10;
+
+impl World {
+    fn new() -> Self {
+        let directory = tempdir().expect("a directory is made");
+        let data = directory.path().join("data");
+        let (mut writer, reader) = sqlite::open(&data, Options::default()).expect("it opens");
+        let session = writer.begin_session(&Actor::new("server-1"), 3_000);
+        let session = session.expect("a session begins");
+        let jobs = (0..RUNS).map(|n| sample::job_row(n, "default", &format!("job-{n}")));
+        let changes = ChangeSet {
+            session,
+            seq: 1,
+            ..sample::new_jobs(jobs)
+        };
+        assert_eq!(writer.commit(&changes).expect("it commits"), Commit::Done);
+        Self {
+            directory,
+            writer,
+            reader,
+            session,
+            seq: 1,
+            counters: Counters::default(),
+        }
+    }
+
+    fn data(&self) -> PathBuf {
+        self.directory.path().join("data")
+    }
+
+    fn backups(&self) -> PathBuf {
+        self.directory.path().join("backups")
+    }
+
+    fn commit(&mut self) {
+        self.seq += 1;
+        let runs = (0..RUNS).map(|n| {
+            let run = sample::run(self.seq as i64, n, sample::job_id(n));
+            match n % 2 {
+                0 => RunChange::Insert(run),
+                _ => RunChange::InsertFinished(sample::ended(run, RunState::Completed, 9)),
+            }
+        });
+        let mut changes = ChangeSet {
+            session: self.session,
+            seq: self.seq,
+            ..sample::runs(runs)
+        };
+        self.counters.created += RUNS;
+        self.counters.completed += RUNS / 2;
+        let key = (SegmentId(7), NamespaceName::default());
+        changes.counters.insert(key, self.counters);
+        let done = self.writer.commit(&changes).expect("it commits");
+        assert_eq!(done, Commit::Done);
+    }
+
+    fn request(&self) -> Request {
+        Request {
+            data: self.data(),
+            directory: self.backups(),
+            reason: Reason::Asked,
+            logs: true,
+        }
+    }
+
+    fn back_up(&self) -> Found {
+        backup::make(&self.request(), &mut |_| {}).expect("it is made")
+    }
+}
+
+fn names(directory: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(directory).expect("it is read");
+    let mut names: Vec<String> = entries
+        .map(|entry| entry.expect("an entry").file_name())
+        .map(|name| name.to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
+}
+
+fn restore(backup: &Path, data: &Path) -> Result<backup::Restored, Error> {
+    backup::restore(backup, data, false, &mut |_| {})
+}
+
+fn logs(data: &Path) -> PathBuf {
+    let logs = data.join("logs");
+    std::fs::create_dir_all(&logs).expect("it is made");
+    std::fs::write(logs.join("00000003.log"), b"some output").expect("it is written");
+    std::fs::write(logs.join("notes.txt"), b"not ours").expect("it is written");
+    logs
+}
+
+#[test]
+fn a_backup_is_one_moment_of_a_store_that_goes_on() {
+    let mut world = World::new();
+    (0..20).for_each(|_| world.commit());
+    let request = world.request();
+    let made = std::thread::scope(|scope| {
+        let (tell, told) = std::sync::mpsc::channel();
+        let making = scope.spawn(move || {
+            let mut steps = 0;
+            let made = backup::make(&request, &mut |_| {
+                steps += 1;
+                let _ = tell.send(());
+            });
+            assert!(steps > 0, "progress is told");
+            made.expect("it is made")
+        });
+        told.recv().expect("it has begun");
+        while !making.is_finished() {
+            world.commit();
+        }
+        making.join().expect("it ends")
+    });
+    assert!(world.seq > 21, "commits went on");
+    let counts = made.manifest.counts;
+    assert_eq!(counts.live_runs, counts.finished_runs, "no half commit");
+    assert_eq!(counts.live_runs, (made.manifest.seq - 1) * RUNS / 2);
+    assert_eq!(made.manifest.session, world.session.0);
+    let verified = backup::verify(&made.path, &mut |_| {}).expect("it is verified");
+    assert_eq!(verified, made.manifest);
+    let meta = world.reader.meta().expect("it is read");
+    assert_eq!(made.manifest.cluster, meta.cluster);
+    assert_eq!(made.manifest.schema_version, meta.schema_version);
+    assert_eq!(names(&made.path), [FILE, MANIFEST]);
+}
+
+#[cfg(unix)]
+#[test]
+fn nobody_else_can_read_a_backup() {
+    use std::os::unix::fs::PermissionsExt;
+    let world = World::new();
+    logs(&world.data());
+    let made = world.back_up();
+    let mode = |path: &Path| {
+        let metadata = std::fs::metadata(path).expect("it is there");
+        metadata.permissions().mode() & 0o777
+    };
+    assert_eq!(mode(&world.backups()), 0o700);
+    assert_eq!(mode(&made.path), 0o700);
+    assert_eq!(mode(&made.path.join("logs")), 0o700);
+    for file in [FILE, MANIFEST, "logs/00000003.log"] {
+        assert_eq!(mode(&made.path.join(file)), 0o600, "{file}");
+    }
+}
+
+#[test]
+fn one_is_made_at_a_time_and_what_a_crash_left_is_cleared() {
+    let world = World::new();
+    let stale = world.backups().join(".part-drumtower-1");
+    std::fs::create_dir_all(&stale).expect("it is made");
+    let mut second = None;
+    let mut first = true;
+    let request = world.request();
+    let made = backup::make(&request, &mut |_| {
+        if std::mem::take(&mut first) {
+            second = Some(backup::make(&request, &mut |_| {}));
+        }
+    });
+    let made = made.expect("the first is made");
+    assert!(matches!(second, Some(Err(Error::Busy(_)))), "{second:?}");
+    assert!(!stale.exists());
+    assert_eq!(names(&world.backups()), [".lock", &made.name]);
+    let again = world.back_up();
+    assert_ne!(again.name, made.name);
+}
+
+#[test]
+fn no_store_no_backup() {
+    let directory = tempdir().expect("a directory is made");
+    let request = Request {
+        data: directory.path().join("nothing"),
+        directory: directory.path().join("backups"),
+        reason: Reason::Asked,
+        logs: false,
+    };
+    let refusal = backup::make(&request, &mut |_| {}).expect_err("there is nothing");
+    assert!(matches!(refusal, Error::NoStore(_)), "{refusal}");
+    assert!(!request.directory.exists());
+}
+
+#[test]
+fn a_store_whose_counters_lie_is_not_backed_up() {
+    let mut world = World::new();
+    world.counters.failed += 1;
+    world.commit();
+    let refusal = backup::make(&world.request(), &mut |_| {}).expect_err("it is refused");
+    assert!(matches!(&refusal, Error::Unsound(why) if why.contains("default")), "{refusal}");
+    assert_eq!(names(&world.backups()), [".lock"], "nothing is left");
+}
+
+#[test]
+fn any_change_of_a_backup_is_found() {
+    let mut world = World::new();
+    world.commit();
+    logs(&world.data());
+    for file in [FILE, "logs/00000003.log"] {
+        let made = world.back_up();
+        let path = made.path.join(file);
+        let mut bytes = std::fs::read(&path).expect("it is read");
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        std::fs::write(&path, bytes).expect("it is damaged");
+        let refusal = backup::verify(&made.path, &mut |_| {}).expect_err("it is damaged");
+        assert!(matches!(&refusal, Error::Damaged { why, .. } if why.contains(file)), "{refusal}");
+        let target = world.directory.path().join("restored");
+        let refusal = restore(&made.path, &target).expect_err("it is damaged");
+        assert!(matches!(refusal, Error::Damaged { .. }), "{refusal}");
+        assert_eq!(names(&target), ["lock"], "nothing is left");
+    }
+}
+
+#[test]
+fn a_manifest_cannot_lead_out_of_its_backup() {
+    let world = World::new();
+    let made = world.back_up();
+    let path = made.path.join(MANIFEST);
+    let text = std::fs::read_to_string(&path).expect("it is read");
+    for name in ["../drumtower.db", "/etc/passwd", "logs/../../x", ""] {
+        let changed = text.replace(&format!("\"{FILE}\""), &format!("\"{name}\""));
+        std::fs::write(&path, changed).expect("it is written");
+        let refusal = backup::verify(&made.path, &mut |_| {}).expect_err("it is refused");
+        assert!(matches!(refusal, Error::NotABackup { .. }), "{refusal}");
+    }
+}
+
+#[test]
+fn a_restored_store_is_as_it_was_and_repeats_no_number() {
+    let mut world = World::new();
+    (0..5).for_each(|_| world.commit());
+    logs(&world.data());
+    let made = world.back_up();
+    world.commit();
+    let target = world.directory.path().join("restored");
+    let before = WallMs(jiff_now());
+    let restored = restore(&made.path, &target).expect("it is restored");
+    assert_eq!(restored.replaced, None);
+    assert_eq!(names(&target), [FILE, "lock", "logs"]);
+    assert_eq!(names(&target.join("logs")), ["00000003.log", "00000004.log"]);
+    let (mut writer, reader) = sqlite::open(&target, Options::default()).expect("it opens");
+    let active = reader.active_runs(None, 999).expect("they are read");
+    assert_eq!(active.len() as u64, made.manifest.counts.live_runs);
+    assert_eq!(writer.live_sessions().expect("they are read"), []);
+    let session = writer.begin_session(&Actor::new("server-1"), 3_000);
+    assert!(session.expect("a session begins").0 > world.session.0 + 1_000);
+    let old = world.reader.segments().expect("they are read");
+    for (row, old) in reader.segments().expect("they are read").iter().zip(&old) {
+        assert!(row.id_mark >= id_floor(before.plus(30_000), row.id));
+        assert!(row.epoch.0 > old.epoch.0 + 1_000);
+    }
+}
+
+fn jiff_now() -> i64 {
+    jiff::Timestamp::now().as_millisecond()
+}
+
+#[test]
+fn without_output_its_files_keep_their_numbers() {
+    let world = World::new();
+    logs(&world.data());
+    let request = Request {
+        logs: false,
+        ..world.request()
+    };
+    let made = backup::make(&request, &mut |_| {}).expect("it is made");
+    assert_eq!(names(&made.path), [FILE, MANIFEST]);
+    let target = world.directory.path().join("restored");
+    restore(&made.path, &target).expect("it is restored");
+    assert_eq!(names(&target.join("logs")), ["00000004.log"]);
+}
+
+#[test]
+fn what_is_there_is_refused_or_moved_aside_and_its_marks_are_kept() {
+    let mut world = World::new();
+    world.commit();
+    let made = world.back_up();
+    world.commit();
+    let refusal = restore(&made.path, &world.data()).expect_err("it is in use");
+    assert!(matches!(refusal, Error::Store(drumtower_store::Error::Locked(_))), "{refusal}");
+    let (data, directory) = (world.data(), world.directory);
+    drop((world.writer, world.reader));
+    let ahead = id_floor(WallMs(jiff_now()).plus(3_600_000), SegmentId(9));
+    let file = Connection::open(data.join(FILE)).expect("it opens");
+    let sql = "UPDATE segment SET id_mark = ?1, epoch = 5000000 WHERE id = 9";
+    file.execute(sql, [ahead.cast_signed()]).expect("it is set");
+    drop(file);
+    std::fs::write(data.join("drumtower.toml"), "# mine\n").expect("it is written");
+    let refusal = restore(&made.path, &data).expect_err("it is not empty");
+    assert!(matches!(refusal, Error::Occupied(_)), "{refusal}");
+    let restored = backup::restore(&made.path, &data, true, &mut |_| {}).expect("it is restored");
+    let aside = restored.replaced.expect("it was moved aside");
+    assert!(names(&aside).contains(&FILE.to_owned()));
+    assert!(data.join("drumtower.toml").exists(), "it is the user's");
+    let (_, reader) = sqlite::open(&data, Options::default()).expect("it opens");
+    let active = reader.active_runs(None, 99).expect("they are read");
+    assert_eq!(active.len() as u64, RUNS / 2, "it is the older state");
+    let nine = &reader.segments().expect("they are read")[9];
+    assert!(nine.id_mark >= ahead && nine.epoch.0 > 5_000_000);
+    drop(directory);
+}
+
+#[test]
+fn a_restore_that_was_interrupted_is_told_and_can_be_repeated() {
+    let world = World::new();
+    let made = world.back_up();
+    let target = world.directory.path().join("restored");
+    std::fs::create_dir_all(target.join(".restoring")).expect("it is made");
+    std::fs::write(target.join("server.url"), "left over").expect("it is written");
+    let error = sqlite::open(&target, Options::default()).err();
+    let error = error.expect("it is refused").to_string();
+    assert!(error.contains("interrupted"), "{error}");
+    restore(&made.path, &target).expect("it is restored");
+    sqlite::open(&target, Options::default()).expect("it opens");
+}
+
+#[test]
+fn only_scheduled_backups_of_the_same_cluster_go_and_never_the_last() {
+    let world = World::new();
+    let asked = world.back_up();
+    let request = Request {
+        reason: Reason::Scheduled,
+        ..world.request()
+    };
+    let mut made: Vec<Found> = (0..4)
+        .map(|_| backup::make(&request, &mut |_| {}).expect("it is made"))
+        .collect();
+    let cluster = asked.manifest.cluster.clone();
+    let gone = backup::keep(&world.backups(), "another", 1).expect("it is kept");
+    assert_eq!(gone, Vec::<String>::new());
+    let gone = backup::keep(&world.backups(), &cluster, 3).expect("they are kept");
+    assert_eq!(gone, [made.remove(0).name]);
+    backup::keep(&world.backups(), &cluster, 0).expect("they are kept");
+    let left: Vec<String> = backup::list(&world.backups())
+        .expect("they are listed")
+        .into_iter()
+        .map(|found| found.name)
+        .collect();
+    assert_eq!(left.len(), 2);
+    assert!(left.contains(&asked.name) && left.contains(&made[2].name), "{left:?}");
+}
+
+/// A file system of its own, gone with the test; `None` where we may not mount.
+#[cfg(target_os = "linux")]
+struct SmallDisk(PathBuf);
+
+#[cfg(target_os = "linux")]
+impl SmallDisk {
+    fn mount(path: PathBuf) -> Option<Self> {
+        std::fs::create_dir_all(&path).expect("it is made");
+        let mut mount = std::process::Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", "size=128k", "tmpfs"]);
+        let mounted = mount.arg(&path).output();
+        mounted
+            .is_ok_and(|output| output.status.success())
+            .then_some(Self(path))
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let mut unmount = std::process::Command::new("umount");
+        let _ = unmount.arg("-l").arg(&self.0).status();
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_told_and_nothing_is_left() {
+    let mut world = World::new();
+    (0..5).for_each(|_| world.commit());
+    let Some(disk) = SmallDisk::mount(world.directory.path().join("small")) else {
+        return eprintln!("skipped: this needs the right to mount");
+    };
+    let request = Request {
+        directory: disk.0.join("backups"),
+        ..world.request()
+    };
+    let refusal = backup::make(&request, &mut |_| {}).expect_err("there is no room");
+    assert!(matches!(refusal, Error::Full { .. }), "{refusal}");
+    assert_eq!(names(&request.directory), [".lock"], "nothing is left");
+    let made = world.back_up();
+    let target = disk.0.join("data");
+    let refusal = restore(&made.path, &target).expect_err("there is no room");
+    assert!(matches!(refusal, Error::Full { .. }), "{refusal}");
+    assert_eq!(names(&target), ["lock"], "nothing is left");
+}
