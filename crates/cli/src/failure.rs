@@ -140,3 +140,15 @@ impl From<drumtower_audit::Error> for Failure {
         Self::failed(error.to_string())
     }
 }
+
+impl From<drumtower_store::sqlite::backup::Error> for Failure {
+    fn from(error: drumtower_store::sqlite::backup::Error) -> Self {
+        use drumtower_store::sqlite::backup::Error;
+        let exit = match &error {
+            Error::Store(drumtower_store::Error::Locked(_)) | Error::Busy(_) => Exit::Unavailable,
+            Error::NoStore(_) | Error::NotABackup { .. } | Error::Occupied(_) => Exit::Usage,
+            _ => Exit::Failed,
+        };
+        Self::new(exit, error.to_string())
+    }
+}

@@ -5,11 +5,13 @@
 mod apply;
 mod ask;
 mod audit;
+mod backup;
 mod bench;
 mod calendar;
 mod client;
 mod config;
 mod connect;
+mod data;
 mod dev;
 mod diff;
 mod duration;
@@ -21,6 +23,8 @@ mod logging;
 mod manifest;
 mod moment;
 mod output;
+mod progress;
+mod restore;
 mod run;
 mod schema;
 mod secure;
@@ -108,6 +112,11 @@ enum Command {
     /// The configuration in force: check, show
     #[command(subcommand)]
     Config(config::command::Command),
+    Backup(backup::Backup),
+    Restore(restore::Restore),
+    /// The data directory: path, reset
+    #[command(subcommand)]
+    Data(data::Command),
     /// Schemas of manifests
     #[command(subcommand)]
     Schema(schema::Command),
@@ -150,6 +159,9 @@ fn main() -> ExitCode {
         Command::Worker(command) => worker::run(command),
         Command::Token(command) => token::run(command),
         Command::Config(command) => config::command::run(command),
+        Command::Backup(backup) => backup.run(),
+        Command::Restore(restore) => restore.run(),
+        Command::Data(command) => data::run(command),
         Command::Schema(command) => schema::run(&command),
         Command::Audit(command) => audit::run(command),
         Command::Bench(bench) => bench.run(),

@@ -43,13 +43,16 @@ pub struct Place {
     #[command(flatten)]
     tls: config::tls::Flags,
     #[command(flatten)]
+    backup: config::backup::Flags,
+    #[command(flatten)]
     log: config::log::Flags,
 }
 
 impl Place {
     /// Puts the configuration together and begins to log as it says.
     pub fn settle(&self) -> Result<(Settings, Options)> {
-        let given = self.log.given(self.tls.given(self.server.given()));
+        let given = self.tls.given(self.server.given());
+        let given = self.log.given(self.backup.given(given));
         let settings = self.source.settle(given)?;
         logging::start(&Log::of(&settings));
         for warning in settings.warnings() {

@@ -20,6 +20,7 @@ use tokio::sync::watch;
 use crate::api::{self, Edge};
 use crate::auth::first_start::{self, Bootstrap};
 use crate::auth::{Authority, Call, DOORS, Guesses, Secret};
+use crate::backup::{self, Backups};
 use crate::driver::{self, Handle, Health, SystemClock};
 use crate::grpc;
 use crate::listen::{accept, bind};
@@ -48,11 +49,12 @@ pub struct Options {
     pub driver: driver::Options,
     pub store: sqlite::Options,
     pub logs: logs::Options,
+    pub backup: backup::Options,
 }
 
 impl Options {
     pub fn new(data: PathBuf, listen: SocketAddr) -> Self {
-        let (driver, store, logs) = Default::default();
+        let (driver, store, logs, backup) = Default::default();
         Self {
             data,
             listen,
@@ -63,6 +65,7 @@ impl Options {
             driver,
             store,
             logs,
+            backup,
         }
     }
 }
@@ -144,6 +147,8 @@ pub async fn run_on(
     };
     let refreshing = tokio::spawn(edge.authority.clone().follow(handle.tokens_changed()));
     let sweeping = tokio::spawn(sweep(edge.logs.clone()));
+    let backups = edge.backups.clone();
+    let backing_up = tokio::spawn(backups.clone().follow());
     tracing::info!(
         address = %announced.address,
         data = %options.data.display(),
@@ -155,6 +160,8 @@ pub async fn run_on(
     let renewing = tls.clone().map(|tls| tokio::spawn(tls.follow()));
     let connections = accept(listener, tls, router(edge), shutdown).await;
     stopping.send_replace(true);
+    backing_up.abort();
+    backups.stop();
     let ended = end(&options, &handle, connections).await;
     refreshing.abort();
     sweeping.abort();
@@ -303,6 +310,7 @@ async fn open_doors(
         authority,
         logs,
         cursors: api::cursor::Key::of(&meta.cluster),
+        backups: Backups::new(options.data.clone(), options.backup.clone()),
         server: Arc::from(options.name.as_str()),
         data: Arc::new(options.data.clone()),
         stopping: stops,

@@ -116,7 +116,12 @@ fn main() {
         let at = |share: f64| took[((took.len() - 1) as f64 * share) as usize].as_secs_f64() * 1e3;
         println!(
             "{name:>20}: {seconds:5.1} s, {} commits: p50 {:.1} p99 {:.1} p99.9 {:.1} slowest {:.1} ms; log {longest_log} MB, copy {} MB",
-            took.len(), at(0.5), at(0.99), at(0.999), at(1.0), megabytes(&target)
+            took.len(),
+            at(0.5),
+            at(0.99),
+            at(0.999),
+            at(1.0),
+            megabytes(&target)
         );
         let _ = std::fs::remove_file(&target);
     }
@@ -176,5 +181,5 @@ fn make(data: &Path, directory: &Path) {
         reason: Reason::Asked,
         logs: false,
     };
-    backup::make(&request, &mut |_| {}).expect("it is made");
+    backup::make(&request, &mut |_| std::ops::ControlFlow::Continue(())).expect("it is made");
 }

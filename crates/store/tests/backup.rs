@@ -1,5 +1,6 @@
 //! Backups: whole or not there, of one moment while commits go on, and back again without handing anything out twice.
 
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use drumtower_core::change::{ChangeSet, RunChange};
@@ -24,6 +25,7 @@ struct World {
 }
 
 const RUNS: u64 = 10;
+const GO: ControlFlow<()> = ControlFlow::Continue(());
 
 impl World {
     fn new() -> Self {
@@ -89,7 +91,7 @@ impl World {
     }
 
     fn back_up(&self) -> Found {
-        backup::make(&self.request(), &mut |_| {}).expect("it is made")
+        backup::make(&self.request(), &mut |_| GO).expect("it is made")
     }
 }
 
@@ -127,6 +129,7 @@ fn a_backup_is_one_moment_of_a_store_that_goes_on() {
             let made = backup::make(&request, &mut |_| {
                 steps += 1;
                 let _ = tell.send(());
+                GO
             });
             assert!(steps > 0, "progress is told");
             made.expect("it is made")
@@ -179,8 +182,9 @@ fn one_is_made_at_a_time_and_what_a_crash_left_is_cleared() {
     let request = world.request();
     let made = backup::make(&request, &mut |_| {
         if std::mem::take(&mut first) {
-            second = Some(backup::make(&request, &mut |_| {}));
+            second = Some(backup::make(&request, &mut |_| GO));
         }
+        GO
     });
     let made = made.expect("the first is made");
     assert!(matches!(second, Some(Err(Error::Busy(_)))), "{second:?}");
@@ -188,6 +192,14 @@ fn one_is_made_at_a_time_and_what_a_crash_left_is_cleared() {
     assert_eq!(names(&world.backups()), [".lock", &made.name]);
     let again = world.back_up();
     assert_ne!(again.name, made.name);
+}
+
+#[test]
+fn one_that_is_given_up_leaves_nothing() {
+    let world = World::new();
+    let stopped = backup::make(&world.request(), &mut |_| ControlFlow::Break(()));
+    assert!(matches!(stopped, Err(Error::Stopped)), "{stopped:?}");
+    assert_eq!(names(&world.backups()), [".lock"]);
 }
 
 #[test]
@@ -199,7 +211,7 @@ fn no_store_no_backup() {
         reason: Reason::Asked,
         logs: false,
     };
-    let refusal = backup::make(&request, &mut |_| {}).expect_err("there is nothing");
+    let refusal = backup::make(&request, &mut |_| GO).expect_err("there is nothing");
     assert!(matches!(refusal, Error::NoStore(_)), "{refusal}");
     assert!(!request.directory.exists());
 }
@@ -209,8 +221,11 @@ fn a_store_whose_counters_lie_is_not_backed_up() {
     let mut world = World::new();
     world.counters.failed += 1;
     world.commit();
-    let refusal = backup::make(&world.request(), &mut |_| {}).expect_err("it is refused");
-    assert!(matches!(&refusal, Error::Unsound(why) if why.contains("default")), "{refusal}");
+    let refusal = backup::make(&world.request(), &mut |_| GO).expect_err("it is refused");
+    assert!(
+        matches!(&refusal, Error::Unsound(why) if why.contains("default")),
+        "{refusal}"
+    );
     assert_eq!(names(&world.backups()), [".lock"], "nothing is left");
 }
 
@@ -227,7 +242,10 @@ fn any_change_of_a_backup_is_found() {
         bytes[middle] ^= 1;
         std::fs::write(&path, bytes).expect("it is damaged");
         let refusal = backup::verify(&made.path, &mut |_| {}).expect_err("it is damaged");
-        assert!(matches!(&refusal, Error::Damaged { why, .. } if why.contains(file)), "{refusal}");
+        assert!(
+            matches!(&refusal, Error::Damaged { why, .. } if why.contains(file)),
+            "{refusal}"
+        );
         let target = world.directory.path().join("restored");
         let refusal = restore(&made.path, &target).expect_err("it is damaged");
         assert!(matches!(refusal, Error::Damaged { .. }), "{refusal}");
@@ -261,7 +279,10 @@ fn a_restored_store_is_as_it_was_and_repeats_no_number() {
     let restored = restore(&made.path, &target).expect("it is restored");
     assert_eq!(restored.replaced, None);
     assert_eq!(names(&target), [FILE, "lock", "logs"]);
-    assert_eq!(names(&target.join("logs")), ["00000003.log", "00000004.log"]);
+    assert_eq!(
+        names(&target.join("logs")),
+        ["00000003.log", "00000004.log"]
+    );
     let (mut writer, reader) = sqlite::open(&target, Options::default()).expect("it opens");
     let active = reader.active_runs(None, 999).expect("they are read");
     assert_eq!(active.len() as u64, made.manifest.counts.live_runs);
@@ -287,7 +308,7 @@ fn without_output_its_files_keep_their_numbers() {
         logs: false,
         ..world.request()
     };
-    let made = backup::make(&request, &mut |_| {}).expect("it is made");
+    let made = backup::make(&request, &mut |_| GO).expect("it is made");
     assert_eq!(names(&made.path), [FILE, MANIFEST]);
     let target = world.directory.path().join("restored");
     restore(&made.path, &target).expect("it is restored");
@@ -301,7 +322,10 @@ fn what_is_there_is_refused_or_moved_aside_and_its_marks_are_kept() {
     let made = world.back_up();
     world.commit();
     let refusal = restore(&made.path, &world.data()).expect_err("it is in use");
-    assert!(matches!(refusal, Error::Store(drumtower_store::Error::Locked(_))), "{refusal}");
+    assert!(
+        matches!(refusal, Error::Store(drumtower_store::Error::Locked(_))),
+        "{refusal}"
+    );
     let (data, directory) = (world.data(), world.directory);
     drop((world.writer, world.reader));
     let ahead = id_floor(WallMs(jiff_now()).plus(3_600_000), SegmentId(9));
@@ -347,7 +371,7 @@ fn only_scheduled_backups_of_the_same_cluster_go_and_never_the_last() {
         ..world.request()
     };
     let mut made: Vec<Found> = (0..4)
-        .map(|_| backup::make(&request, &mut |_| {}).expect("it is made"))
+        .map(|_| backup::make(&request, &mut |_| GO).expect("it is made"))
         .collect();
     let cluster = asked.manifest.cluster.clone();
     let gone = backup::keep(&world.backups(), "another", 1).expect("it is kept");
@@ -361,7 +385,10 @@ fn only_scheduled_backups_of_the_same_cluster_go_and_never_the_last() {
         .map(|found| found.name)
         .collect();
     assert_eq!(left.len(), 2);
-    assert!(left.contains(&asked.name) && left.contains(&made[2].name), "{left:?}");
+    assert!(
+        left.contains(&asked.name) && left.contains(&made[2].name),
+        "{left:?}"
+    );
 }
 
 /// A file system of its own, gone with the test; `None` where we may not mount.
@@ -401,7 +428,7 @@ fn a_full_disk_is_told_and_nothing_is_left() {
         directory: disk.0.join("backups"),
         ..world.request()
     };
-    let refusal = backup::make(&request, &mut |_| {}).expect_err("there is no room");
+    let refusal = backup::make(&request, &mut |_| GO).expect_err("there is no room");
     assert!(matches!(refusal, Error::Full { .. }), "{refusal}");
     assert_eq!(names(&request.directory), [".lock"], "nothing is left");
     let made = world.back_up();

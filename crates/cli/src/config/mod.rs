@@ -8,6 +8,7 @@
 //! One file for each section: its keys as a table, and the values as a struct. [`SECTIONS`] lists the tables; the file,
 //! the variables, `config check` and the tests of the reference page know the keys from there.
 
+pub mod backup;
 pub mod command;
 mod file;
 mod key;
@@ -28,7 +29,13 @@ pub use key::{Key, Kind, Value, any};
 pub use settings::{Given, Settings};
 
 /// Every section, in the order in which they are shown.
-const SECTIONS: &[&[Key]] = &[server::KEYS, tls::KEYS, log::KEYS, worker::KEYS];
+const SECTIONS: &[&[Key]] = &[
+    server::KEYS,
+    tls::KEYS,
+    log::KEYS,
+    backup::KEYS,
+    worker::KEYS,
+];
 
 fn keys() -> impl Iterator<Item = &'static Key> {
     SECTIONS.iter().flat_map(|section| section.iter())

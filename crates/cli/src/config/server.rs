@@ -57,5 +57,6 @@ pub fn options(settings: &Settings) -> Result<Options> {
     options.insecure = settings.switch("insecure");
     options.tls = super::tls::options(settings)?;
     options.driver.engine.host = drumtower_sdk::host_name();
+    super::backup::apply(settings, &mut options)?;
     Ok(options)
 }

@@ -5,6 +5,7 @@
 //! names its handler in [`handler_of`], and the compiler misses no row.
 
 mod audit;
+mod backups;
 mod batch;
 mod body;
 mod bulk;
@@ -51,6 +52,7 @@ use drumtower_store::Read;
 use tokio::sync::watch;
 
 use crate::auth::{Authority, Call, DOORS, Denied, Door, Guesses, Operation, TooMany, Verb};
+use crate::backup::Backups;
 use crate::driver::Handle;
 use crate::listen::Peer;
 use crate::logs::Logs;
@@ -67,6 +69,7 @@ pub struct Edge {
     pub logs: Logs,
     /// What seals the cursors of listings.
     pub cursors: cursor::Key,
+    pub backups: Backups,
     /// How this server is called.
     pub server: Arc<str>,
     /// The data directory, for the file of the bootstrap token.
@@ -196,6 +199,8 @@ fn handler_of(operation: Operation, verb: MethodFilter) -> Option<MethodRouter<E
         Operation::ShowCalendarSchema => on(verb, calendars::schema),
         Operation::ShowOpenapi => on(verb, openapi::show),
         Operation::ShowProblem => on(verb, problem_pages::show),
+        Operation::MakeBackup => on(verb, backups::make),
+        Operation::ListBackups => on(verb, backups::list),
         Operation::Health => on(verb, health::health),
         Operation::Readiness => on(verb, health::readiness),
         Operation::WorkerSession => return None,

@@ -46,6 +46,7 @@ pub enum Kind {
     RunNotEnded,
     TokenNameTaken,
     CalendarInUse,
+    BackupUnderWay,
     TooManyCalendars,
     LogExpired,
     Stale,
@@ -58,6 +59,7 @@ pub enum Kind {
     Stopping,
     OutcomeUnknown,
     StoreFailed,
+    BackupFailed,
     Internal,
 }
 
@@ -144,6 +146,7 @@ impl Kind {
             Self::RunNotEnded => (S::CONFLICT, "run_not_ended", "The run has not ended"),
             Self::TokenNameTaken => (S::CONFLICT, "token_name_taken", "The name is taken"),
             Self::CalendarInUse => (S::CONFLICT, "calendar_in_use", "Jobs use the calendar"),
+            Self::BackupUnderWay => (S::CONFLICT, "backup_under_way", "A backup is being made"),
             Self::TooManyCalendars => (
                 S::CONFLICT,
                 "too_many_calendars",
@@ -183,6 +186,11 @@ impl Kind {
                 S::SERVICE_UNAVAILABLE,
                 "store_failed",
                 "The store did not answer",
+            ),
+            Self::BackupFailed => (
+                S::SERVICE_UNAVAILABLE,
+                "backup_failed",
+                "The backup could not be made",
             ),
             Self::Internal => (S::INTERNAL_SERVER_ERROR, "internal", "Internal error"),
         }

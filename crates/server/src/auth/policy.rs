@@ -48,6 +48,8 @@ pub enum Operation {
     ShowSetting,
     DeleteSetting,
     ListSettings,
+    MakeBackup,
+    ListBackups,
     ShowJobSchema,
     ShowCalendarSchema,
     ShowOpenapi,
@@ -260,6 +262,8 @@ pub const DOORS: &[Door] = &[
         "/api/v1/namespaces/{namespace}/settings",
         ACT,
     ),
+    rest(Operation::MakeBackup, Verb::Post, "/api/v1/backups", MANAGE),
+    rest(Operation::ListBackups, Verb::Get, "/api/v1/backups", MANAGE),
     rest(
         Operation::ShowJobSchema,
         Verb::Get,

@@ -35,10 +35,12 @@ impl Server {
     }
 
     pub async fn start_in(directory: TempDir) -> Self {
-        Self::start_on(directory, driver::Options::default(), |writer| {
-            Box::new(writer)
-        })
-        .await
+        Self::start_with(directory, |_| {}).await
+    }
+
+    /// With other options than most tests.
+    pub async fn start_with(directory: TempDir, choose: impl FnOnce(&mut Options)) -> Self {
+        Self::launch(directory, choose, |writer| Box::new(writer)).await
     }
 
     /// On the embedded store as `wrap` wraps its writer.
@@ -47,13 +49,19 @@ impl Server {
         driver: driver::Options,
         wrap: impl FnOnce(sqlite::Writer) -> Box<dyn Store>,
     ) -> Self {
+        Self::launch(directory, |options| options.driver = driver, wrap).await
+    }
+
+    async fn launch(
+        directory: TempDir,
+        choose: impl FnOnce(&mut Options),
+        wrap: impl FnOnce(sqlite::Writer) -> Box<dyn Store>,
+    ) -> Self {
         let (stop, stopped) = oneshot::channel();
         let (tell, told) = oneshot::channel();
         let address = SocketAddr::from(([127, 0, 0, 1], 0));
-        let options = Options {
-            driver,
-            ..Options::new(directory.path().to_owned(), address)
-        };
+        let mut options = Options::new(directory.path().to_owned(), address);
+        choose(&mut options);
         let listener = TcpListener::bind(address).await.unwrap();
         let (writer, reader) = sqlite::open(&options.data, options.store.clone()).unwrap();
         let task = tokio::spawn(serve::run_on(

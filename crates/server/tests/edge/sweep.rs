@@ -71,6 +71,8 @@ fn expected(operation: Operation) -> [u16; 8] {
         Operation::ShowSetting => [401, 401, 403, 200, 403, 200, 403, 403],
         Operation::DeleteSetting => [401, 401, 403, 204, 403, 204, 403, 403],
         Operation::ListSettings => [401, 401, 403, 200, 403, 200, 403, 403],
+        Operation::MakeBackup => [401, 401, 403, 403, 403, 201, 403, 403],
+        Operation::ListBackups => [401, 401, 403, 403, 403, 200, 403, 403],
         Operation::ShowJobSchema => [401, 401, 200, 200, 200, 200, 200, 200],
         Operation::ShowCalendarSchema => [401, 401, 200, 200, 200, 200, 200, 200],
         Operation::ShowOpenapi => [401, 401, 200, 200, 200, 200, 200, 200],

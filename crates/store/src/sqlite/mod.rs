@@ -14,6 +14,7 @@ mod buckets;
 mod calendar_rows;
 mod chunk;
 mod codec;
+mod delete;
 mod derived;
 mod failure;
 mod filter;
@@ -40,6 +41,7 @@ use std::sync::{Arc, RwLock};
 
 use crate::{Error, failpoint};
 
+pub use delete::delete;
 pub use reader::Reader;
 pub use writer::Writer;
 

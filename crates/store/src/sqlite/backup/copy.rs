@@ -11,17 +11,13 @@ use std::path::Path;
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OpenFlags};
 
-use super::{Error, Progress, Stage, files};
+use super::{Error, Progress, Stage, Watch, files};
 
 /// Pages between two looks at the clock and at what is unsynced.
 const PAGES_A_STEP: i32 = 256;
 
 /// Copies the database at `source` into the new file `target`.
-pub(super) fn snapshot(
-    source: &Path,
-    target: &Path,
-    progress: &mut dyn FnMut(Progress),
-) -> Result<(), Error> {
+pub(super) fn snapshot(source: &Path, target: &Path, watch: Watch<'_>) -> Result<(), Error> {
     drop(files::new_file(target)?);
     let from = reading(source)?;
     let mut to = writing(target)?;
@@ -31,7 +27,7 @@ pub(super) fn snapshot(
         .pragma_query_value(None, "page_size", |row| row.get(0))
         .map_err(crate::Error::from)?;
     let file = File::open(target).map_err(|error| Error::file(target, error))?;
-    let copied = step_by_step(&from, &mut to, &file, u64::from(page_bytes), progress);
+    let copied = step_by_step(&from, &mut to, &file, u64::from(page_bytes), watch);
     copied.map_err(|error| error.of(target))?;
     from.execute_batch("COMMIT").map_err(crate::Error::from)?;
     to.close()
@@ -43,6 +39,7 @@ pub(super) fn snapshot(
 enum Trouble {
     Sqlite(rusqlite::Error),
     Sync(std::io::Error),
+    Stopped,
 }
 
 impl Trouble {
@@ -50,6 +47,7 @@ impl Trouble {
         match self {
             Self::Sqlite(error) => Error::writing(target, error),
             Self::Sync(error) => Error::file(target, error),
+            Self::Stopped => Error::Stopped,
         }
     }
 }
@@ -59,7 +57,7 @@ fn step_by_step(
     to: &mut Connection,
     file: &File,
     page_bytes: u64,
-    progress: &mut dyn FnMut(Progress),
+    watch: Watch<'_>,
 ) -> Result<(), Trouble> {
     let backup = Backup::new(from, to).map_err(Trouble::Sqlite)?;
     let mut unsynced = 0;
@@ -67,11 +65,14 @@ fn step_by_step(
         let step = backup.step(PAGES_A_STEP).map_err(Trouble::Sqlite)?;
         let seen = backup.progress();
         let pages = |count: i32| u64::try_from(count).unwrap_or(0) * page_bytes;
-        progress(Progress {
+        let told = watch(Progress {
             stage: Stage::Copying,
             done: pages(seen.pagecount - seen.remaining),
             total: pages(seen.pagecount),
         });
+        if told.is_break() {
+            return Err(Trouble::Stopped);
+        }
         if step == StepResult::Done {
             return Ok(());
         }

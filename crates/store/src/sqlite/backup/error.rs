@@ -11,6 +11,9 @@ pub enum Error {
     /// Another one is being made in the same directory.
     #[error("a backup is already being made in {}: wait for it to end", .0.display())]
     Busy(PathBuf),
+    /// Whoever watched it asked for its end. Nothing was left behind.
+    #[error("the backup was given up, and nothing was left")]
+    Stopped,
     #[error("{} holds no store: name the data directory of a server with --data", .0.display())]
     NoStore(PathBuf),
     #[error("{} is not a backup: {why}", .path.display())]

@@ -16,7 +16,9 @@ const CHUNK: usize = 1 << 20;
 
 /// Makes a directory that must not be there yet.
 pub(super) fn new_directory(path: &Path) -> Result<(), Error> {
-    builder().create(path).map_err(|error| Error::file(path, error))
+    builder()
+        .create(path)
+        .map_err(|error| Error::file(path, error))
 }
 
 /// Makes a directory and those above it, as far as they are missing.

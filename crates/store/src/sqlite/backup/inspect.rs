@@ -7,8 +7,8 @@ use drumtower_core::model::Counters;
 use rusqlite::{Connection, OpenFlags, OptionalExtension};
 
 use super::super::{codec, schema};
-use super::manifest::Counts;
 use super::Error;
+use super::manifest::Counts;
 
 /// What a database file says of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -143,7 +143,10 @@ fn check_counters(conn: &Connection) -> Result<(), Error> {
             )));
         }
     }
-    match found.into_iter().find(|(_, rows)| *rows != Tally::default()) {
+    match found
+        .into_iter()
+        .find(|(_, rows)| *rows != Tally::default())
+    {
         None => Ok(()),
         Some((namespace, rows)) => Err(Error::Unsound(format!(
             "namespace {namespace} has runs and no counters: {rows:?}"

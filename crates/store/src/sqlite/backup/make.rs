@@ -1,12 +1,13 @@
 //! Making a backup: copy, check, describe, name.
 
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 
 use super::manifest::{self, FileEntry, Manifest, Reason};
 use super::shelf::{Found, Shelf, list};
-use super::{Error, Progress, Stage, copy, files, inspect};
+use super::{Error, Progress, Stage, Watch, copy, files, inspect};
 use crate::failpoint;
 
 /// Where the server keeps the output of runs, within the data directory.
@@ -24,7 +25,7 @@ pub struct Request {
 }
 
 /// Makes a backup that has been checked, or leaves nothing.
-pub fn make(request: &Request, progress: &mut dyn FnMut(Progress)) -> Result<Found, Error> {
+pub fn make(request: &Request, watch: Watch<'_>) -> Result<Found, Error> {
     let database = request.data.join(super::super::FILE);
     if !database.is_file() {
         return Err(Error::NoStore(request.data.clone()));
@@ -34,13 +35,13 @@ pub fn make(request: &Request, progress: &mut dyn FnMut(Progress)) -> Result<Fou
     let name = shelf.free(&wish(request, begun, &database)?);
     let part = shelf.part(&name);
     let unfinished = files::Unfinished::make(&part)?;
-    copy::snapshot(&database, &part.join(super::super::FILE), progress)?;
+    copy::snapshot(&database, &part.join(super::super::FILE), watch)?;
     failpoint::hit("in_backup");
     let contents = inspect::database(&part.join(super::super::FILE))?;
     let mut manifest = Manifest::new(contents, format!("{begun:.3}"), request.reason);
     manifest.files.push(entry(&part, super::super::FILE)?);
     // After the database: whatever output its rows point at has been written by then.
-    copy_logs(request, &part, &mut manifest, progress)?;
+    copy_logs(request, &part, &mut manifest, watch)?;
     manifest::write(&part, &manifest)?;
     files::sync_directory(&part)?;
     failpoint::hit("in_backup");
@@ -65,8 +66,11 @@ fn wish(request: &Request, begun: Timestamp, database: &Path) -> Result<String, 
 fn version_of(database: &Path) -> Result<u32, Error> {
     let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY;
     let read = || {
-        rusqlite::Connection::open_with_flags(database, flags)?
-            .pragma_query_value(None, "user_version", |row| row.get(0))
+        rusqlite::Connection::open_with_flags(database, flags)?.pragma_query_value(
+            None,
+            "user_version",
+            |row| row.get(0),
+        )
     };
     Ok(read().map_err(crate::Error::from)?)
 }
@@ -86,7 +90,7 @@ fn copy_logs(
     request: &Request,
     part: &Path,
     manifest: &mut Manifest,
-    progress: &mut dyn FnMut(Progress),
+    watch: Watch<'_>,
 ) -> Result<(), Error> {
     let directory = request.data.join(LOGS);
     let found = log_files(&directory)?;
@@ -100,15 +104,21 @@ fn copy_logs(
     let mut done = 0;
     for (_, name, length) in found {
         let path = format!("{LOGS}/{name}");
-        let mut copied = |bytes| {
-            done += bytes;
-            progress(Progress {
-                stage: Stage::Logs,
-                done,
-                total,
-            });
-        };
-        match files::copy(&directory.join(&name), &part.join(&path), length, &mut copied) {
+        let told = watch(Progress {
+            stage: Stage::Logs,
+            done,
+            total,
+        });
+        if told.is_break() {
+            return Err(Error::Stopped);
+        }
+        done += length;
+        match files::copy(
+            &directory.join(&name),
+            &part.join(&path),
+            length,
+            &mut |_| {},
+        ) {
             Ok((bytes, sha256)) => manifest.files.push(FileEntry {
                 path,
                 bytes,
@@ -146,7 +156,10 @@ fn log_files(directory: &Path) -> Result<Vec<(u32, String, u64)>, Error> {
 }
 
 /// A backup of a store that is about to be brought to a newer schema, unless there is one of this very state.
-pub(in super::super) fn before_upgrade(data: &Path, state: (u32, u64, u64)) -> Result<Found, Error> {
+pub(in super::super) fn before_upgrade(
+    data: &Path,
+    state: (u32, u64, u64),
+) -> Result<Found, Error> {
     let directory = data.join(super::DIRECTORY);
     let same = |backup: &Found| {
         let manifest = &backup.manifest;
@@ -164,5 +177,5 @@ pub(in super::super) fn before_upgrade(data: &Path, state: (u32, u64, u64)) -> R
         reason: Reason::Upgrade,
         logs: false,
     };
-    make(&request, &mut |_| {})
+    make(&request, &mut |_| ControlFlow::Continue(()))
 }

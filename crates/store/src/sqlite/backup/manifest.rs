@@ -98,8 +98,8 @@ impl Manifest {
 
 pub(super) fn write(backup: &Path, manifest: &Manifest) -> Result<(), Error> {
     let path = backup.join(MANIFEST);
-    let mut text = serde_json::to_vec_pretty(manifest)
-        .map_err(|error| Error::file(&path, error.into()))?;
+    let mut text =
+        serde_json::to_vec_pretty(manifest).map_err(|error| Error::file(&path, error.into()))?;
     text.push(b'\n');
     let mut file = files::new_file(&path)?;
     file.write_all(&text)
@@ -130,7 +130,11 @@ pub(super) fn read(backup: &Path) -> Result<Manifest, Error> {
     if let Some(entry) = manifest.files.iter().find(|entry| !is_below(&entry.path)) {
         return Err(refuse(format!("its file `{}` lies outside", entry.path)));
     }
-    if !manifest.files.iter().any(|entry| entry.path == super::super::FILE) {
+    if !manifest
+        .files
+        .iter()
+        .any(|entry| entry.path == super::super::FILE)
+    {
         return Err(refuse("it lists no database".to_owned()));
     }
     Ok(manifest)

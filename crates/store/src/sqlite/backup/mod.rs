@@ -29,6 +29,7 @@ pub use shelf::{Found, keep, list};
 pub(super) use make::before_upgrade;
 pub(super) use restore::refuse_unfinished;
 
+use std::ops::ControlFlow;
 use std::path::Path;
 
 /// The name of the file that describes a backup.
@@ -55,6 +56,9 @@ pub enum Stage {
     Checking,
 }
 
+/// Told how far the making of a backup has come; a break ends it with nothing left.
+pub type Watch<'a> = &'a mut dyn FnMut(Progress) -> ControlFlow<()>;
+
 /// Reads a backup whole and holds it against its manifest.
 pub fn verify(backup: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Manifest, Error> {
     let manifest = manifest::read(backup)?;
@@ -72,7 +76,8 @@ pub fn verify(backup: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Manif
             total: manifest.files.len() as u64 + 1,
         });
     }
-    let contents = inspect::database(&backup.join(super::FILE)).map_err(|error| error.in_backup(backup))?;
+    let contents =
+        inspect::database(&backup.join(super::FILE)).map_err(|error| error.in_backup(backup))?;
     manifest.agrees_with(backup, &contents)?;
     Ok(manifest)
 }

@@ -1,0 +1,265 @@
+//! Backups that the server makes of itself: when asked, and by its own timetable.
+//!
+//! One is made at a time; the lock of the directory of backups sees to it, also against a command line beside the server.
+//! By timetable: the first at once, then whenever a time of the timetable lies between the newest scheduled backup and
+//! now, so that a time that passed while the server was away is made up for. A failure is logged, counted and tried again
+//! after [`AGAIN`]; only after a success are old ones removed.
+
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use drumtower_core::schedule::{AnyDay, Schedule, ScheduleEntry, ScheduleSpec, parse_duration};
+use drumtower_store::sqlite::backup::{self, Error, Found, Reason, Request};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+/// How often the timetable is looked at: a wall clock that is set is noticed within this time.
+const LOOK: Duration = Duration::from_secs(15);
+/// How long after a failure it is tried again.
+const AGAIN: Duration = Duration::from_secs(300);
+/// The shortest interval of a timetable.
+const SHORTEST_MS: u64 = 60_000;
+
+/// What the server does about backups.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where they lie; `backups` in the data directory unless given.
+    pub directory: Option<PathBuf>,
+    /// When they are made by themselves; never unless given.
+    pub every: Option<Timetable>,
+    /// How many scheduled ones are kept.
+    pub keep: usize,
+    /// Whether scheduled ones hold the output of runs.
+    pub logs: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            directory: None,
+            every: None,
+            keep: 7,
+            logs: false,
+        }
+    }
+}
+
+/// When backups are due: an interval such as `6h`, or a cron line in UTC.
+#[derive(Clone, Debug)]
+pub struct Timetable(Arc<Schedule>);
+
+impl FromStr for Timetable {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let interval = parse_duration(text);
+        if matches!(interval, Ok(ms) if ms < SHORTEST_MS) {
+            return Err(format!("`{text}` is too short: at least 1m"));
+        }
+        let mut entry = ScheduleEntry::default();
+        match interval {
+            Ok(_) => entry.every = Some(text.to_owned()),
+            Err(_) => entry.cron = Some(text.to_owned()),
+        }
+        let spec = ScheduleSpec {
+            entries: &[entry],
+            calendar: None,
+            jitter: None,
+            bounds: None,
+        };
+        match Schedule::compile(&spec, &AnyDay) {
+            Ok(Some(compiled)) => Ok(Self(Arc::new(compiled))),
+            Ok(None) => Err(format!("`{text}` names no time")),
+            Err(error) => Err(format!(
+                "`{text}` is neither an interval such as `6h` nor a cron line: {error}"
+            )),
+        }
+    }
+}
+
+/// What became of the backups of this process.
+#[derive(Clone, Debug, Default)]
+pub struct Status {
+    pub made: u64,
+    pub failed: u64,
+    /// When the last one that succeeded was begun.
+    pub last_success: Option<Timestamp>,
+    /// Why the last one failed, if it did.
+    pub last_failure: Option<String>,
+}
+
+#[derive(Clone)]
+pub struct Backups(Arc<Inner>);
+
+struct Inner {
+    data: PathBuf,
+    directory: PathBuf,
+    options: Options,
+    status: Mutex<Status>,
+    stopping: AtomicBool,
+}
+
+impl Backups {
+    pub fn new(data: PathBuf, options: Options) -> Self {
+        let directory = options.directory.clone();
+        let directory = directory.unwrap_or_else(|| data.join(backup::DIRECTORY));
+        Self(Arc::new(Inner {
+            data,
+            directory,
+            options,
+            status: Mutex::default(),
+            stopping: AtomicBool::new(false),
+        }))
+    }
+
+    pub fn status(&self) -> Status {
+        let status = self.0.status.lock();
+        status.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Makes one, also when whoever asked goes away meanwhile.
+    pub async fn make(&self, reason: Reason, logs: bool) -> Result<Found, Error> {
+        let this = self.clone();
+        let made = tokio::task::spawn_blocking(move || this.make_now(reason, logs)).await;
+        made.unwrap_or_else(|error| Err(drumtower_store::Error::Io(error.to_string()).into()))
+    }
+
+    fn make_now(&self, reason: Reason, logs: bool) -> Result<Found, Error> {
+        let inner = &self.0;
+        let request = Request {
+            data: inner.data.clone(),
+            directory: inner.directory.clone(),
+            reason,
+            logs,
+        };
+        let made = backup::make(
+            &request,
+            &mut |_| match inner.stopping.load(Ordering::Relaxed) {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            },
+        );
+        self.note(&made);
+        made
+    }
+
+    fn note(&self, made: &Result<Found, Error>) {
+        let status = self.0.status.lock();
+        let mut status = status.unwrap_or_else(PoisonError::into_inner);
+        match made {
+            Ok(found) => {
+                status.made += 1;
+                status.last_success = found.manifest.created.parse().ok();
+                status.last_failure = None;
+                let (name, bytes) = (&found.name, found.manifest.bytes());
+                tracing::info!(%name, bytes, "a backup was made");
+            }
+            Err(Error::Busy(_) | Error::Stopped) => {}
+            Err(error) => {
+                status.failed += 1;
+                status.last_failure = Some(error.to_string());
+                tracing::error!(%error, "a backup could not be made");
+            }
+        }
+    }
+
+    /// Every backup in the directory, oldest first.
+    pub async fn list(&self) -> Result<Vec<Found>, Error> {
+        let directory = self.0.directory.clone();
+        let listed = tokio::task::spawn_blocking(move || backup::list(&directory)).await;
+        listed.unwrap_or_else(|error| Err(drumtower_store::Error::Io(error.to_string()).into()))
+    }
+
+    /// Gives up the one that is being made.
+    pub fn stop(&self) {
+        self.0.stopping.store(true, Ordering::Relaxed);
+    }
+
+    /// Makes them by the timetable, for ever.
+    pub async fn follow(self) {
+        let Some(timetable) = self.0.options.every.clone() else {
+            return;
+        };
+        loop {
+            let pause = match self.is_due(&timetable).await {
+                Ok(false) => LOOK,
+                Ok(true) if self.make_scheduled().await => LOOK,
+                Ok(true) => AGAIN,
+                Err(error) => {
+                    tracing::error!(%error, "the backups cannot be listed");
+                    AGAIN
+                }
+            };
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    async fn is_due(&self, timetable: &Timetable) -> Result<bool, Error> {
+        let now = Timestamp::now().as_millisecond();
+        let newest = self.list().await?.into_iter().rev();
+        let newest = newest
+            .filter(|found| found.manifest.reason == Reason::Scheduled)
+            .find_map(|found| found.manifest.created.parse::<Timestamp>().ok());
+        // A time in the future is the word of a clock that was set back since.
+        let newest = newest.filter(|at| at.as_millisecond() <= now);
+        Ok(newest.is_none_or(|at| {
+            let next = timetable.0.next_after(at.as_millisecond());
+            next.is_some_and(|next| next <= now)
+        }))
+    }
+
+    /// Whether it could be made. Old ones go only then.
+    async fn make_scheduled(&self) -> bool {
+        let made = self.make(Reason::Scheduled, self.0.options.logs).await;
+        let Ok(found) = made else { return false };
+        let (directory, keep) = (self.0.directory.clone(), self.0.options.keep);
+        let kept = tokio::task::spawn_blocking(move || {
+            backup::keep(&directory, &found.manifest.cluster, keep)
+        });
+        match kept.await {
+            Ok(Ok(gone)) if gone.is_empty() => {}
+            Ok(Ok(gone)) => tracing::info!(?gone, "old backups were removed"),
+            Ok(Err(error)) => tracing::error!(%error, "old backups could not be removed"),
+            Err(error) => tracing::error!(%error, "old backups could not be removed"),
+        }
+        true
+    }
+}
+
+/// A backup as the API and the command line show it.
+pub fn shown(found: &Found) -> Value {
+    let manifest = &found.manifest;
+    json!({
+        "name": found.name,
+        "path": found.path,
+        "created": manifest.created,
+        "reason": manifest.reason,
+        "logs": manifest.logs,
+        "bytes": manifest.bytes(),
+        "drumtower": manifest.drumtower,
+        "schema_version": manifest.schema_version,
+        "cluster": manifest.cluster,
+        "counts": manifest.counts,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timetable_is_an_interval_or_a_cron_line() {
+        let six: Timetable = "6h".parse().unwrap();
+        assert_eq!(six.0.next_after(0), Some(6 * 3_600_000));
+        let nightly: Timetable = "30 2 * * *".parse().unwrap();
+        assert_eq!(nightly.0.next_after(0), Some(2 * 3_600_000 + 1_800_000));
+        for wrong in ["5s", "now and then", ""] {
+            let refusal = wrong.parse::<Timetable>().unwrap_err();
+            assert!(refusal.contains(wrong), "{refusal}");
+        }
+    }
+}
