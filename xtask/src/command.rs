@@ -10,6 +10,8 @@ pub struct Command {
     pub help: &'static str,
     /// Flags that the command takes itself.
     pub flags: &'static [&'static str],
+    /// Flags of its own that are followed by a value.
+    pub options: &'static [&'static str],
     /// Verbs of `drumtower` that receive every other argument.
     pub passes_to: Option<&'static [&'static str]>,
 }
@@ -24,6 +26,7 @@ pub const COMMANDS: &[Command] = &[
                Options:\n  --debug  build without optimisation: starts sooner, runs slower\n\n\
                Examples:\n  cargo xtask dev\n  cargo xtask dev --listen 127.0.0.1:7171",
         flags: &["--debug"],
+        options: &[],
         passes_to: Some(&["dev"]),
     },
     Command {
@@ -38,6 +41,7 @@ pub const COMMANDS: &[Command] = &[
                Options:\n  --long  soak sizes: sets DRUMTOWER_LONG=1 for every test\n\n\
                Examples:\n  cargo xtask test\n  cargo xtask test --long",
         flags: &["--long"],
+        options: &[],
         passes_to: None,
     },
     Command {
@@ -47,6 +51,7 @@ pub const COMMANDS: &[Command] = &[
         help: "The quick part of `test`, for before a commit. The tidy test asks the debug build of `drumtower`,\n\
                if there is one, whether the commands in the docs exist and the generated files are fresh.",
         flags: &[],
+        options: &[],
         passes_to: None,
     },
     Command {
@@ -56,6 +61,7 @@ pub const COMMANDS: &[Command] = &[
         help: "Builds the release binary and becomes `drumtower bench ARGUMENTS`.\n\
                `cargo xtask bench help` lists what can be measured.",
         flags: &[],
+        options: &[],
         passes_to: Some(&["bench"]),
     },
     Command {
@@ -65,6 +71,21 @@ pub const COMMANDS: &[Command] = &[
         help: "Builds `drumtower`, asks it for each generated file and writes those that differ.\n\
                The tidy test fails while a generated file is stale.",
         flags: &[],
+        options: &[],
+        passes_to: None,
+    },
+    Command {
+        name: "dist",
+        summary: "make the packages that people install: a tarball and a .deb",
+        usage: "[--binary FILE] [--target TRIPLE] [--out DIR]",
+        help: "Builds the release binary, static (musl) where rustup has that target and musl-gcc is there, and puts a\n\
+               tarball, a Debian package and SHA256SUMS into target/dist.\n\n\
+               Options:\n  --binary FILE    package this binary instead of building one\n  \
+               --target TRIPLE  build for this target of the toolchain\n  \
+               --out DIR        put everything there\n\n\
+               Examples:\n  cargo xtask dist\n  cargo xtask dist --binary target/debug/drumtower --out /tmp/dist",
+        flags: &[],
+        options: &["--binary", "--target", "--out"],
         passes_to: None,
     },
 ];
@@ -105,10 +126,20 @@ impl Command {
     ///
     /// A command that passes nothing on refuses what it does not know.
     pub fn split(&self, arguments: &[String]) -> Result<(Vec<String>, Vec<String>), String> {
-        let (own, rest): (Vec<String>, Vec<String>) = arguments
-            .iter()
-            .cloned()
-            .partition(|argument| self.flags.contains(&argument.as_str()));
+        let (mut own, mut rest) = (Vec::new(), Vec::new());
+        let mut arguments = arguments.iter().cloned();
+        while let Some(argument) = arguments.next() {
+            let name = argument.as_str();
+            if self.options.contains(&name) {
+                let value = arguments.next();
+                let value = value.ok_or_else(|| format!("{name} needs a value"))?;
+                own.extend([argument, value]);
+            } else if self.flags.contains(&name) {
+                own.push(argument);
+            } else {
+                rest.push(argument);
+            }
+        }
         match rest.first() {
             Some(stranger) if self.passes_to.is_none() => Err(format!(
                 "cargo xtask {} does not take {stranger:?}; see `cargo xtask {} --help`",
@@ -142,10 +173,18 @@ mod tests {
     }
 
     #[test]
+    fn an_option_takes_its_value_along() {
+        let dist = find("dist").unwrap();
+        let (own, rest) = dist.split(&words("--binary target/x --out y")).unwrap();
+        assert_eq!((own.len(), rest.len()), (4, 0));
+        assert!(dist.split(&words("--binary")).is_err());
+    }
+
+    #[test]
     fn help_names_every_command_and_every_flag() {
         for command in COMMANDS {
             assert!(overview().contains(command.name));
-            for flag in command.flags {
+            for flag in command.flags.iter().chain(command.options) {
                 assert!(command.page().contains(flag), "{flag} is not explained");
             }
         }

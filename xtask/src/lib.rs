@@ -8,6 +8,7 @@
 
 pub mod cargo;
 pub mod command;
+pub mod dist;
 pub mod generators;
 pub mod needs;
 pub mod steps;

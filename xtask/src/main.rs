@@ -10,7 +10,7 @@ use xtask::cargo::{
     build_test_binary, cargo, run,
 };
 use xtask::steps::{Step, run_all};
-use xtask::{command, generators, needs};
+use xtask::{command, dist, generators, needs};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
@@ -48,8 +48,21 @@ fn dispatch(arguments: &[String]) -> Result<()> {
         "lint" => lint(),
         "bench" => bench(passed),
         "codegen" => generators::write_all(),
+        "dist" => make_packages(&own),
         other => bail!("cargo xtask {other} is in the table and does nothing; give it an arm"),
     }
+}
+
+fn make_packages(own: &[String]) -> Result<()> {
+    let value = |name: &str| {
+        let pair = own.chunks_exact(2).find(|pair| pair[0] == name);
+        pair.map(|pair| pair[1].clone())
+    };
+    dist::make(&dist::Choice {
+        binary: value("--binary").map(Into::into),
+        target: value("--target"),
+        out: value("--out").map(Into::into),
+    })
 }
 
 fn dev(debug: bool, passed: Vec<String>) -> Result<()> {

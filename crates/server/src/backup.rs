@@ -15,6 +15,8 @@ use std::time::Duration;
 use drumtower_core::schedule::{AnyDay, Schedule, ScheduleEntry, ScheduleSpec, parse_duration};
 use drumtower_store::sqlite::backup::{self, Error, Found, Reason, Request};
 use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 /// How often the timetable is looked at: a wall clock that is set is noticed within this time.
@@ -231,20 +233,75 @@ impl Backups {
 }
 
 /// A backup as the API and the command line show it.
+#[derive(Serialize, JsonSchema)]
+pub struct Backup {
+    pub name: String,
+    /// Where it lies on the server's machine.
+    pub path: String,
+    /// When it was begun: everything acknowledged before is in it.
+    #[schemars(extend("format" = "date-time"))]
+    pub created: String,
+    pub reason: Why,
+    /// Whether the output of runs is in it.
+    pub logs: bool,
+    pub bytes: u64,
+    /// The version of the program that made it.
+    pub drumtower: String,
+    pub schema_version: u32,
+    pub cluster: String,
+    pub counts: Counts,
+}
+
+/// Why it was made.
+#[derive(Clone, Copy, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "BackupReason")]
+pub enum Why {
+    Asked,
+    Scheduled,
+    Upgrade,
+}
+
+#[derive(Clone, Copy, Serialize, JsonSchema)]
+#[schemars(rename = "BackupCounts")]
+pub struct Counts {
+    pub jobs: u64,
+    pub live_runs: u64,
+    pub finished_runs: u64,
+    pub tokens: u64,
+}
+
+impl From<&Found> for Backup {
+    fn from(found: &Found) -> Self {
+        let manifest = &found.manifest;
+        let counts = manifest.counts;
+        Self {
+            name: found.name.clone(),
+            path: found.path.to_string_lossy().into_owned(),
+            created: manifest.created.clone(),
+            reason: match manifest.reason {
+                Reason::Asked => Why::Asked,
+                Reason::Scheduled => Why::Scheduled,
+                Reason::Upgrade => Why::Upgrade,
+            },
+            logs: manifest.logs,
+            bytes: manifest.bytes(),
+            drumtower: manifest.drumtower.clone(),
+            schema_version: manifest.schema_version,
+            cluster: manifest.cluster.clone(),
+            counts: Counts {
+                jobs: counts.jobs,
+                live_runs: counts.live_runs,
+                finished_runs: counts.finished_runs,
+                tokens: counts.tokens,
+            },
+        }
+    }
+}
+
+/// The same as JSON.
 pub fn shown(found: &Found) -> Value {
-    let manifest = &found.manifest;
-    json!({
-        "name": found.name,
-        "path": found.path,
-        "created": manifest.created,
-        "reason": manifest.reason,
-        "logs": manifest.logs,
-        "bytes": manifest.bytes(),
-        "drumtower": manifest.drumtower,
-        "schema_version": manifest.schema_version,
-        "cluster": manifest.cluster,
-        "counts": manifest.counts,
-    })
+    json!(Backup::from(found))
 }
 
 #[cfg(test)]

@@ -172,6 +172,35 @@ fn nobody_else_can_read_a_backup() {
     }
 }
 
+/// Root backs up and restores for the server's user, who must be able to go on.
+#[cfg(unix)]
+#[test]
+fn what_root_makes_belongs_to_the_owner_of_the_place() {
+    use std::os::unix::fs::{MetadataExt, chown};
+    let world = World::new();
+    let place = world.directory.path().join("theirs");
+    std::fs::create_dir(&place).expect("it is made");
+    if chown(&place, Some(12_345), Some(12_345)).is_err() {
+        return eprintln!("skipped: only root can give files away");
+    }
+    let request = Request {
+        directory: place.join("deep/backups"),
+        ..world.request()
+    };
+    let made = backup::make(&request, &mut |_| GO).expect("it is made");
+    let target = place.join("data");
+    restore(&made.path, &target).expect("it is restored");
+    let mut open = vec![place.clone()];
+    while let Some(path) = open.pop() {
+        let owner = std::fs::symlink_metadata(&path).expect("it is there").uid();
+        assert_eq!(owner, 12_345, "{}", path.display());
+        if path.is_dir() {
+            let entries = std::fs::read_dir(&path).expect("it is read");
+            open.extend(entries.map(|entry| entry.expect("an entry").path()));
+        }
+    }
+}
+
 #[test]
 fn one_is_made_at_a_time_and_what_a_crash_left_is_cleared() {
     let world = World::new();

@@ -140,7 +140,7 @@ fn walk(arguments: &[String], ask: Ask<'_>) -> Result<(), String> {
         } else if page.verbs.contains(word) {
             path.push(word.clone());
             page = Help::parse(&ask(&path)?);
-        } else if !page.verbs.is_empty() {
+        } else if !page.verbs.is_empty() && !page.takes_words {
             let verbs = page
                 .verbs
                 .iter()
@@ -171,12 +171,13 @@ mod tests {
     fn ask(path: &[String]) -> Result<String, String> {
         let page = match path.join(" ").as_str() {
             "" => {
-                "Commands:\n  job   Jobs\n  dev   Everything\n\nOptions:\n      --data <DIR>  Where\n  -h, --help  Print help\n"
+                "Commands:\n  job   Jobs\n  backup  Copies\n  dev   Everything\n\nOptions:\n      --data <DIR>  Where\n  -h, --help  Print help\n"
             }
             "job" => {
                 "Commands:\n  apply  Apply\n  help  Explain\n\nOptions:\n  -h, --help  Print help\n"
             }
             "job apply" => "Options:\n  -f, --file <FILE>  What\n  -h, --help  Print help\n",
+            "backup" => "Commands:\n  list  List\n\nArguments:\n  [DIR]  Where\n",
             "dev" => "Options:\n      --demo  With jobs\n      --listen <ADDRESS>  Where\n",
             other => return Err(format!("no page for {other}")),
         };
@@ -217,6 +218,8 @@ mod tests {
             "drumtower job apply --file=x.yaml --help",
             "drumtower dev --demo # drumtower nonsense",
             "drumtower job help apply",
+            "drumtower backup /mnt/backups",
+            "drumtower backup list",
             "cargo xtask dev --debug --listen 127.0.0.1:1",
             "cargo xtask test --long",
             "cargo xtask --help",

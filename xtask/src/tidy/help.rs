@@ -8,6 +8,8 @@ pub struct Help {
     pub verbs: BTreeSet<String>,
     /// Each flag, and whether a value follows it.
     pub flags: BTreeMap<String, bool>,
+    /// Whether words that are no verbs have a meaning.
+    pub takes_words: bool,
 }
 
 impl Help {
@@ -19,6 +21,7 @@ impl Help {
             let content = line.trim();
             if indent == 0 && !content.is_empty() {
                 in_commands = content == "Commands:";
+                help.takes_words |= content == "Arguments:";
             } else if in_commands && indent == 2 {
                 help.verbs
                     .extend(content.split_whitespace().next().map(str::to_owned));

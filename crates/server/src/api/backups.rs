@@ -4,19 +4,21 @@ use axum::extract::State;
 use axum::http::{StatusCode, Uri};
 use axum::{Extension, Json};
 use drumtower_store::sqlite::backup::{Error, Reason};
+use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
 
 use super::Edge;
 use super::body::{self, Bounded};
+use super::page::Page;
 use super::problem::{Kind, Problem};
 use super::query::Parameters;
 use crate::auth::Principal;
-use crate::backup::shown;
+use crate::backup::Backup;
 
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Request {
+#[schemars(rename = "NewBackup")]
+pub struct Request {
     /// Whether the output of runs is copied too.
     #[serde(default)]
     logs: bool,
@@ -27,7 +29,7 @@ pub async fn make(
     Extension(principal): Extension<Principal>,
     uri: Uri,
     Bounded(bytes): Bounded<{ body::ORDINARY }>,
-) -> Result<(StatusCode, Json<Value>), Problem> {
+) -> Result<(StatusCode, Json<Backup>), Problem> {
     Parameters::read(&uri, &[])?;
     admit(&principal)?;
     let request: Request = match bytes.is_empty() {
@@ -35,19 +37,18 @@ pub async fn make(
         false => body::parse(&bytes)?,
     };
     let made = edge.backups.make(Reason::Asked, request.logs).await?;
-    Ok((StatusCode::CREATED, Json(shown(&made))))
+    Ok((StatusCode::CREATED, Json(Backup::from(&made))))
 }
 
 pub async fn list(
     State(edge): State<Edge>,
     Extension(principal): Extension<Principal>,
     uri: Uri,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Json<Page<Backup>>, Problem> {
     Parameters::read(&uri, &[])?;
     admit(&principal)?;
     let found = edge.backups.list().await?;
-    let items: Vec<Value> = found.iter().rev().map(shown).collect();
-    Ok(Json(json!({"items": items, "next": null})))
+    Ok(Json(Page::whole(found.iter().rev().map(Backup::from))))
 }
 
 fn admit(principal: &Principal) -> Result<(), Problem> {

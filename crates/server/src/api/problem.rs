@@ -86,6 +86,7 @@ impl Kind {
         Self::RunNotEnded,
         Self::TokenNameTaken,
         Self::CalendarInUse,
+        Self::BackupUnderWay,
         Self::TooManyCalendars,
         Self::LogExpired,
         Self::Stale,
@@ -98,6 +99,7 @@ impl Kind {
         Self::Stopping,
         Self::OutcomeUnknown,
         Self::StoreFailed,
+        Self::BackupFailed,
         Self::Internal,
     ];
 

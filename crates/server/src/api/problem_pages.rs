@@ -38,6 +38,7 @@ pub fn of(kind: Kind) -> &'static str {
         Kind::RunNotEnded => page!("run_not_ended"),
         Kind::TokenNameTaken => page!("token_name_taken"),
         Kind::CalendarInUse => page!("calendar_in_use"),
+        Kind::BackupUnderWay => page!("backup_under_way"),
         Kind::TooManyCalendars => page!("too_many_calendars"),
         Kind::LogExpired => page!("log_expired"),
         Kind::Stale => page!("stale"),
@@ -50,6 +51,7 @@ pub fn of(kind: Kind) -> &'static str {
         Kind::Stopping => page!("stopping"),
         Kind::OutcomeUnknown => page!("outcome_unknown"),
         Kind::StoreFailed => page!("store_failed"),
+        Kind::BackupFailed => page!("backup_failed"),
         Kind::Internal => page!("internal"),
     }
 }

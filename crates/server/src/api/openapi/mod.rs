@@ -135,6 +135,8 @@ fn describe(operation: Operation, schemas: &mut Schemas) -> Option<Entry> {
         Operation::ShowSetting => records::show_setting(schemas),
         Operation::DeleteSetting => records::delete_setting(),
         Operation::ListSettings => records::settings(schemas),
+        Operation::MakeBackup => system::make_backup(schemas),
+        Operation::ListBackups => system::backups(schemas),
         Operation::ShowJobSchema => system::schema("showJobSchema", "job"),
         Operation::ShowCalendarSchema => system::schema("showCalendarSchema", "calendar"),
         Operation::ShowOpenapi => system::openapi(),

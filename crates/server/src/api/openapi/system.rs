@@ -5,10 +5,12 @@ use serde_json::json;
 use super::entry::{Entry, Tag};
 use super::schemas::Schemas;
 use crate::api::Kind;
+use crate::api::backups;
 use crate::api::health::Status;
 use crate::api::page::Page;
 use crate::api::tokens::{self, Token};
 use crate::api::workers::Worker;
+use crate::backup::Backup;
 
 pub fn workers(schemas: &mut Schemas) -> Entry {
     Entry::new("listWorkers", Tag::Workers, "List workers")
@@ -39,6 +41,21 @@ pub fn revoke_token() -> Entry {
     Entry::new("revokeToken", Tag::Tokens, "Revoke a token")
         .answers_nothing(204, "Revoked.")
         .refuses(&[Kind::NoSuchToken])
+}
+
+pub fn make_backup(schemas: &mut Schemas) -> Entry {
+    let body = schemas.request::<backups::Request>();
+    Entry::new("makeBackup", Tag::System, "Make a backup")
+        .text("In the directory of backups of the server, checked before it is answered. One at a time.")
+        .optional_body(body, json!({"logs": true}))
+        .answers::<Backup>(schemas, 201, "Made.")
+        .refuses(&[Kind::BackupUnderWay, Kind::BackupFailed])
+}
+
+pub fn backups(schemas: &mut Schemas) -> Entry {
+    Entry::new("listBackups", Tag::System, "List backups")
+        .answers::<Page<Backup>>(schemas, 200, "All of them, newest first.")
+        .refuses(&[Kind::BackupFailed])
 }
 
 pub fn schema(id: &str, what: &str) -> Entry {

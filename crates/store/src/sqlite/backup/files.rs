@@ -1,7 +1,7 @@
 //! Files and directories that only their owner can read, synced before anything relies on them.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::path::Path;
 
 use sha2::{Digest, Sha256};
@@ -18,16 +18,41 @@ const CHUNK: usize = 1 << 20;
 pub(super) fn new_directory(path: &Path) -> Result<(), Error> {
     builder()
         .create(path)
-        .map_err(|error| Error::file(path, error))
+        .map_err(|error| Error::file(path, error))?;
+    inherit_owner(path);
+    Ok(())
 }
 
 /// Makes a directory and those above it, as far as they are missing.
 pub(super) fn directory(path: &Path) -> Result<(), Error> {
-    builder()
-        .recursive(true)
-        .create(path)
-        .map_err(|error| Error::file(path, error))
+    if path.is_dir() {
+        return Ok(());
+    }
+    if let Some(parent) = path.parent().filter(|it| !it.as_os_str().is_empty()) {
+        directory(parent)?;
+    }
+    match new_directory(path) {
+        Err(Error::File { error, .. }) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        made => made,
+    }
 }
+
+/// What root makes in the directory of a server's user must be that user's, or the server could not go on with it.
+#[cfg(unix)]
+pub(super) fn inherit_owner(path: &Path) {
+    use std::os::unix::fs::{MetadataExt, chown};
+    let above = path.parent().and_then(|parent| fs::metadata(parent).ok());
+    let own = fs::symlink_metadata(path).ok();
+    if let (Some(above), Some(own)) = (above, own)
+        && above.uid() != own.uid()
+    {
+        // Whoever is not root may not, and need not.
+        let _ = chown(path, Some(above.uid()), Some(above.gid()));
+    }
+}
+
+#[cfg(not(unix))]
+pub(super) fn inherit_owner(_: &Path) {}
 
 fn builder() -> DirBuilder {
     let mut builder = DirBuilder::new();
@@ -41,7 +66,9 @@ pub(super) fn new_file(path: &Path) -> Result<File, Error> {
     options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path).map_err(|error| Error::file(path, error))
+    let made = options.open(path);
+    inherit_owner(path);
+    made.map_err(|error| Error::file(path, error))
 }
 
 pub(super) fn sync_file(path: &Path) -> Result<(), Error> {

@@ -67,6 +67,7 @@ pub fn restore(
     }
     files::directory(data)?;
     let _lock = lock::DirectoryLock::take(data)?;
+    files::inherit_owner(&data.join("lock"));
     let stage = data.join(STAGE);
     let interrupted = stage.exists();
     if interrupted {

@@ -27,6 +27,7 @@ impl Shelf {
         let lock = options
             .open(&path)
             .map_err(|error| Error::file(&path, error))?;
+        files::inherit_owner(&path);
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(Error::Busy(directory.to_owned())),
