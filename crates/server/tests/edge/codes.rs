@@ -93,6 +93,19 @@ async fn provoke(server: &Server, kind: Kind) -> Answer {
             admin.put(path, &user).await.expect(201);
             admin.delete(DAYS).await
         }
+        Kind::BackupUnderWay => {
+            let directory = server.file("backups");
+            std::fs::create_dir_all(&directory).unwrap();
+            let lock = std::fs::File::create(directory.join(".lock")).unwrap();
+            lock.lock().unwrap();
+            let refused = admin.post("/api/v1/backups", &json!({})).await;
+            std::fs::remove_dir_all(&directory).unwrap();
+            refused
+        }
+        Kind::BackupFailed => {
+            std::fs::write(server.file("backups"), "in the way").unwrap();
+            admin.post("/api/v1/backups", &json!({})).await
+        }
         Kind::TooManyCalendars => too_many_calendars().await,
         Kind::LogExpired => log_expired().await,
         Kind::Stale => put(&[("if-match", "\"99\"")], manifest.to_string()).await,
