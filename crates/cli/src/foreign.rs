@@ -105,6 +105,22 @@ const WORDS: &[(&str, &[&str], &str)] = &[
     ),
     (
         "run",
+        &["retry", "restart", "again", "repeat"],
+        "drumtower run rerun RUN",
+    ),
+    (
+        "job",
+        &["log-versions", "revisions"],
+        "drumtower job versions NAME",
+    ),
+    (
+        "job",
+        &["rollback", "undo", "revert"],
+        "drumtower job restore NAME --version VERSION",
+    ),
+    ("", &["rerun", "retry"], "drumtower run rerun RUN"),
+    (
+        "run",
         &["tail", "follow", "output"],
         "drumtower run logs -f RUN",
     ),

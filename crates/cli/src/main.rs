@@ -94,13 +94,13 @@ enum Command {
     Apply(apply::Apply),
     Diff(diff::Diff),
     Export(export::Export),
-    /// Jobs: create, edit, apply, list, show, next, explain, pause, resume, trigger, delete
+    /// Jobs: create, edit, list, show, next, explain, trigger, pause, resume, versions, diff, restore, delete, apply
     #[command(subcommand)]
     Job(job::Command),
     /// Calendars: apply, list, show, versions, delete
     #[command(subcommand)]
     Calendar(calendar::Command),
-    /// Runs: list, show, logs, cancel, wait
+    /// Runs: list, show, logs, cancel, wait, rerun
     #[command(subcommand)]
     Run(run::Command),
     /// Workers: list

@@ -21,7 +21,6 @@ use crate::manifest::{self, Document, Spec};
 use crate::output::{Format, Output, View, line, write};
 
 use carry_out::{carry_out, results};
-pub use change::changes;
 use plan::plan;
 pub use plan::{Action, Step};
 use prune::Prune;

@@ -3,9 +3,9 @@
 //! A step remembers the revision that it was compared with and is carried out only on that revision: what is done is what
 //! was printed.
 
+use drumtower_core::model::{Change, diff};
 use serde_json::{Value, json};
 
-use super::change::{Change, changes};
 use crate::client::{Call, Client};
 use crate::failure::{Exit, Failure, Result};
 use crate::manifest::{Document, Kind, Spec};
@@ -68,7 +68,7 @@ impl Step {
             "kind": self.kind.name(),
             "namespace": self.namespace,
             "name": self.name,
-            "changes": self.changes.iter().map(Change::to_value).collect::<Vec<_>>(),
+            "changes": self.changes,
         })
     }
 
@@ -104,7 +104,7 @@ fn step(client: &Client, document: Document) -> Result<Step> {
         Err(failure) => return Err(failure.at(&document.place())),
     };
     let changes = match found.get("spec") {
-        Some(spec) => changes(spec, &wanted),
+        Some(spec) => diff(spec, &wanted),
         None => Vec::new(),
     };
     let action = match (found.is_null(), changes.is_empty()) {

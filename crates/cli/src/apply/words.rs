@@ -1,8 +1,9 @@
 //! A plan for people.
 
 use anstyle::{AnsiColor, Style};
+use drumtower_core::model::Change;
 
-use super::change::Change;
+use super::change;
 use super::plan::{Action, Step};
 use crate::output::{View, tame};
 
@@ -19,7 +20,7 @@ pub fn plan(steps: &[Step], view: View) -> String {
         let style = style(step.action, view);
         text.push_str(&format!("{style}{sign} {}{style:#}\n", tame(&step.title())));
         for change in &step.changes {
-            text.push_str(&format!("    {}\n", tame(&change.words())));
+            text.push_str(&format!("    {}\n", tame(&change::words(change))));
         }
     }
     text.push_str(&format!("plan: {}\n", sum(steps)));
@@ -28,7 +29,9 @@ pub fn plan(steps: &[Step], view: View) -> String {
 
 /// The changes alone, one a line.
 pub fn changes(changes: &[Change]) -> String {
-    let lines = changes.iter().map(|change| tame(&change.words()) + "\n");
+    let lines = changes
+        .iter()
+        .map(|change| tame(&change::words(change)) + "\n");
     lines.collect()
 }
 

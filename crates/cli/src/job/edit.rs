@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use clap::Args;
-use drumtower_core::model::JobSpec;
+use drumtower_core::model::{JobSpec, diff};
 use serde_json::Value;
 use ureq::http::Method;
 
 use super::{Namespace, path};
-use crate::apply::{change_lines, changes};
+use crate::apply::change_lines;
 use crate::client::{Call, Client};
 use crate::connect::Connect;
 use crate::export;
@@ -101,7 +101,7 @@ impl Edit {
         file: &Path,
     ) -> Result<Sent> {
         let body = edited.body()?;
-        let changed = changes(&job["spec"], &body);
+        let changed = diff(&job["spec"], &body);
         let call = Call::new(Method::PUT, path)
             .json(body)
             .header("if-match", Kind::Job.etag(job));

@@ -7,6 +7,7 @@ mod edit;
 mod explain;
 mod next;
 mod trigger;
+mod versions;
 
 pub use create_flags::pairs;
 
@@ -31,6 +32,9 @@ pub enum Command {
     Show(Show),
     Next(next::Next),
     Explain(explain::Explain),
+    Versions(versions::Versions),
+    Diff(versions::Diff),
+    Restore(versions::Restore),
     /// Keep jobs from firing by themselves
     ///
     /// Runs that are under way go on, and a paused job can still be triggered. The times that
@@ -156,6 +160,9 @@ pub fn run(command: Command) -> Result<()> {
         Command::Show(show) => show.run(),
         Command::Next(next) => next.run(),
         Command::Explain(explain) => explain.run(),
+        Command::Versions(versions) => versions.run(),
+        Command::Diff(diff) => diff.run(),
+        Command::Restore(restore) => restore.run(),
         Command::Trigger(trigger) => trigger.run(),
         Command::Pause(act) => act.run(Deed::Pause),
         Command::Resume(act) => act.run(Deed::Resume),

@@ -1,6 +1,7 @@
 //! `drumtower run`: executions of jobs.
 
 mod logs;
+mod rerun;
 mod show;
 pub mod wait;
 
@@ -21,6 +22,7 @@ pub enum Command {
     Logs(logs::Logs),
     Cancel(Cancel),
     Wait(wait::Wait),
+    Rerun(rerun::Rerun),
 }
 
 /// List runs, newest first
@@ -146,6 +148,7 @@ pub fn run(command: Command) -> Result<()> {
         Command::Logs(logs) => logs.run(),
         Command::Cancel(cancel) => cancel.run(),
         Command::Wait(wait) => wait.run(),
+        Command::Rerun(rerun) => rerun.run(),
     }
 }
 
