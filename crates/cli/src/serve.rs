@@ -161,7 +161,7 @@ pub fn failure(error: Error) -> Failure {
         .remedy("free some space, then start again; or choose another directory with --data"),
         Error::Store(damaged @ drumtower_store::Error::Corrupt(_)) => {
             Failure::failed(damaged.to_string())
-                .remedy("put a copy of the data directory in its place, made before it was damaged")
+                .remedy("`drumtower restore BACKUP --data DIR` puts a backup in its place")
         }
         other => Failure::new(exit, other.to_string()),
     }

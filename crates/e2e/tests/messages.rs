@@ -174,7 +174,7 @@ fn a_store_that_is_none() {
         &done,
         1,
         "error: the store is damaged: SITE/data/drumtower.db is not a Drumtower store (file is not a database): choose another directory with --data\n  \
-         try: put a copy of the data directory in its place, made before it was damaged\n",
+         try: `drumtower restore BACKUP --data DIR` puts a backup in its place\n",
     );
 }
 
@@ -194,7 +194,7 @@ fn a_corrupt_store() {
         &done,
         1,
         "error: the store is damaged: database disk image is malformed\n  \
-         try: put a copy of the data directory in its place, made before it was damaged\n",
+         try: `drumtower restore BACKUP --data DIR` puts a backup in its place\n",
     );
 }
 

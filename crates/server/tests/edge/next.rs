@@ -119,7 +119,10 @@ async fn bad_questions_are_refused() {
         assert_eq!(problem["field"], field, "{problem}");
     }
     for (body, field) in [
-        (json!({"schedule": [{"cron": "0 25 * * *"}]}), "schedule[0].cron"),
+        (
+            json!({"schedule": [{"cron": "0 25 * * *"}]}),
+            "schedule[0].cron",
+        ),
         (
             json!({"schedule": [{"every": "5s"}], "jitter": "soon"}),
             "jitter",
