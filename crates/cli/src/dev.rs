@@ -37,11 +37,13 @@ pub struct Dev {
     demo: bool,
     #[command(flatten)]
     place: Place,
+    #[command(flatten)]
+    outbound: config::outbound::Flags,
 }
 
 impl Dev {
     pub fn run(self) -> Result<()> {
-        let (settings, options) = self.place.settle()?;
+        let (settings, options) = self.place.settle_with(|given| self.outbound.given(given))?;
         runtime()?.block_on(self.live(&settings, options))
     }
 
@@ -67,6 +69,7 @@ impl Dev {
             token: Some(started.local.text().to_owned()),
             trust: trust_in(&data),
             scratch_root: data.join("scratch"),
+            http: Some(config::outbound::policy(settings)?),
             ..agent::Options::default()
         };
         let worker = config::worker::offer(settings, standard);

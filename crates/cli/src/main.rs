@@ -103,7 +103,7 @@ enum Command {
     /// Runs: list, show, logs, cancel, wait, rerun
     #[command(subcommand)]
     Run(run::Command),
-    /// Workers: list
+    /// Workers: list, show
     #[command(subcommand)]
     Worker(worker::Command),
     /// Tokens: create, list, revoke

@@ -10,7 +10,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 
 use crate::config::log::Log;
-use crate::config::{self, Settings};
+use crate::config::{self, Given, Settings};
 use crate::failure::{Exit, Failure, Result};
 use crate::logging;
 use crate::output::line;
@@ -51,8 +51,13 @@ pub struct Place {
 impl Place {
     /// Puts the configuration together and begins to log as it says.
     pub fn settle(&self) -> Result<(Settings, Options)> {
+        self.settle_with(|given| given)
+    }
+
+    /// As [`Place::settle`], with the flags of more than a server.
+    pub fn settle_with(&self, add: impl FnOnce(Given) -> Given) -> Result<(Settings, Options)> {
         let given = self.tls.given(self.server.given());
-        let given = self.log.given(self.backup.given(given));
+        let given = add(self.log.given(self.backup.given(given)));
         let settings = self.source.settle(given)?;
         logging::start(&Log::of(&settings));
         for warning in settings.warnings() {

@@ -12,9 +12,10 @@ use crate::serve::runtime;
 
 /// Run a worker
 ///
-/// It dials the server, so it needs no open port, and runs `exec` tasks on this machine, as
-/// the user it runs as. When the server restarts it comes back by itself. Ctrl-C or SIGTERM
-/// takes no more work and lets what runs end; a second one does not wait, a third one kills.
+/// It dials the server, so it needs no open port, and runs commands, scripts and HTTP requests
+/// from this machine, as the user it runs as. When the server restarts it comes back by
+/// itself. Ctrl-C or SIGTERM takes no more work and lets what runs end; a second one does not
+/// wait, a third one kills.
 ///
 ///     drumtower work
 ///     drumtower work --url http://127.0.0.1:7070 --token drt_... --name build-1 --capacity 16
@@ -31,11 +32,14 @@ pub struct Work {
     connect: Connect,
     #[command(flatten)]
     log: config::log::Flags,
+    #[command(flatten)]
+    outbound: config::outbound::Flags,
 }
 
 impl Work {
     pub fn run(self) -> Result<()> {
         let given = self.log.given(self.worker.given(&self.connect));
+        let given = self.outbound.given(given);
         let settings = self.source.settle(given)?;
         logging::start(&Log::of(&settings));
         for warning in settings.warnings() {
@@ -46,6 +50,7 @@ impl Work {
             servers: vec![target.url],
             token: target.token,
             trust: config::worker::trust(&settings, target.trust)?,
+            http: Some(config::outbound::policy(&settings)?),
             ..Options::default()
         };
         let options = config::worker::offer(&settings, standard);
@@ -64,6 +69,7 @@ pub fn no_signals(error: std::io::Error) -> Failure {
 pub fn failure(error: Error) -> Failure {
     let exit = match &error {
         Error::NoServer => Exit::Usage,
+        Error::Outbound(_) => Exit::Usage,
         Error::Scratch { .. } => Exit::Failed,
         Error::Worker(_) => Exit::Refused,
     };

@@ -20,6 +20,7 @@ pub mod process;
 mod server;
 mod site;
 mod wait;
+pub mod web;
 mod worker;
 
 pub use api::{Answer, Api, shell};

@@ -33,9 +33,14 @@ fn every_key_has_an_effect() {
         unknown.is_empty(),
         "these checks are of no key: {unknown:?}"
     );
+    // Keys that are seen together have one check, which is made once.
+    let mut made = Vec::new();
     for (key, check) in CHECKS {
-        println!("{key}");
-        check();
+        if !made.contains(&(*check as usize)) {
+            println!("{key}");
+            check();
+            made.push(*check as usize);
+        }
     }
 }
 
@@ -88,6 +93,9 @@ fn listed(root: &Value, node: &Value) -> Vec<Value> {
 /// A manifest in which the key makes sense.
 fn surroundings(path: &str) -> Value {
     let mut spec = json!({"kind": "Job", "name": "listed", "task": {"exec": {"argv": ["true"]}}});
+    if path.starts_with("task.http") {
+        spec["task"] = json!({"http": {"url": "http://example.org/"}});
+    }
     if path.starts_with("schedule") || path.starts_with("calendar") {
         spec["schedule"] = json!([{"cron": "30 2 13 * fri"}]);
     }

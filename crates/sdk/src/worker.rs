@@ -37,6 +37,8 @@ pub struct Builder {
     labels: BTreeMap<String, String>,
     handlers: Handlers,
     exec: Option<Arc<dyn Executor>>,
+    http: Option<Arc<dyn Executor>>,
+    enforcement: wire::Enforcement,
     load: Option<watch::Receiver<wire::Load>>,
     drain: Duration,
 }
@@ -54,6 +56,8 @@ impl Worker {
             labels: BTreeMap::new(),
             handlers: Handlers::default(),
             exec: None,
+            http: None,
+            enforcement: wire::Enforcement::default(),
             load: None,
             drain: DEFAULT_DRAIN,
         }
@@ -125,9 +129,16 @@ impl Builder {
         self
     }
 
-    /// Takes `exec` tasks too, and runs them by `executor`.
-    pub fn exec(mut self, executor: Arc<dyn Executor>) -> Self {
+    /// Takes `exec` and `script` tasks too, and runs them by `executor`, which holds them to their limits like this.
+    pub fn exec(mut self, executor: Arc<dyn Executor>, enforcement: wire::Enforcement) -> Self {
         self.exec = Some(executor);
+        self.enforcement = enforcement;
+        self
+    }
+
+    /// Takes `http` tasks too, and makes their requests by `executor`.
+    pub fn http(mut self, executor: Arc<dyn Executor>) -> Self {
+        self.http = Some(executor);
         self
     }
 
@@ -174,6 +185,8 @@ impl Builder {
         config.host = host::name();
         config.labels = self.labels;
         config.exec = self.exec.is_some();
+        config.http = self.http.is_some();
+        config.enforcement = self.enforcement;
         config.handlers = self.handlers.names().cloned().collect();
         Ok(Worker {
             parts: Parts {
@@ -182,6 +195,7 @@ impl Builder {
                 token,
                 handlers: Arc::new(self.handlers),
                 exec: self.exec,
+                http: self.http,
                 load: self.load,
                 drain: self.drain,
                 seed,
@@ -196,7 +210,7 @@ impl Builder {
                 "capacity {given} is not between 1 and {most}: choose another"
             )));
         }
-        if self.exec.is_none() && self.handlers.names().next().is_none() {
+        if self.exec.is_none() && self.http.is_none() && self.handlers.names().next().is_none() {
             return Err(Error::configuration(
                 "the worker has nothing to run: register a handler",
             ));

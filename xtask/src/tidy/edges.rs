@@ -39,6 +39,11 @@ const CRATES: &[Crate] = &[
         must_not_use: &[],
     },
     Crate {
+        directory: "crates/outbound",
+        may_use: &[],
+        must_not_use: DATABASES,
+    },
+    Crate {
         directory: "crates/proto",
         may_use: &[],
         must_not_use: DATABASES,
@@ -55,7 +60,7 @@ const CRATES: &[Crate] = &[
     },
     Crate {
         directory: "crates/worker",
-        may_use: &["core", "proto", "sdk"],
+        may_use: &["core", "outbound", "proto", "sdk"],
         must_not_use: DATABASES,
     },
     Crate {
@@ -89,6 +94,7 @@ const CRATES: &[Crate] = &[
 const CORE_MAY_NAME: &[&str] = &[
     "jiff",
     "postcard",
+    "regex",
     "schemars",
     "serde",
     "serde_json",

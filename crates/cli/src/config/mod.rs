@@ -13,6 +13,7 @@ pub mod command;
 mod file;
 mod key;
 pub mod log;
+pub mod outbound;
 pub mod server;
 mod settings;
 pub mod tls;
@@ -35,6 +36,7 @@ const SECTIONS: &[&[Key]] = &[
     log::KEYS,
     backup::KEYS,
     worker::KEYS,
+    outbound::KEYS,
 ];
 
 fn keys() -> impl Iterator<Item = &'static Key> {

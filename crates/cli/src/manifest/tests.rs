@@ -71,7 +71,7 @@ fn each_fault_names_its_place_its_key_and_the_nearest_name() {
         ),
         (
             "kind: Job\nname: a\ntask:\n  exec: {}\n",
-            "jobs.yaml:4:9: task.exec: `argv` is missing: add it",
+            "jobs.yaml:4:3: task.exec.argv: is empty: give the program and its arguments, such as [\"echo\", \"hello\"]",
         ),
         (
             "kind: Job\nname: a\nname: b\ntask: {exec: {argv: [a]}}\n",

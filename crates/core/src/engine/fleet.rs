@@ -14,7 +14,10 @@ use crate::placement::Candidates;
 use crate::wheel;
 
 use super::lines::{Line, LineIx};
-use super::{AttemptRef, Engine, Hello, Load, StreamId, WorkerState, WorkerView};
+use super::{AttemptRef, Enforcement, Engine, Hello, Load, StreamId, WorkerState, WorkerView};
+
+/// How many of its runs a view of a worker names.
+const RUNNING_SHOWN: usize = 100;
 
 /// An attempt that a worker holds, as far as the engine knows.
 #[derive(Clone, Copy, Debug)]
@@ -73,6 +76,7 @@ impl Worker {
             .is_none_or(|scope| *scope == requirement.namespace);
         let task = match &requirement.need {
             TaskNeed::Exec => self.hello.exec,
+            TaskNeed::Http => self.hello.http,
             TaskNeed::Handler(name) => self.hello.handlers.iter().any(|handler| handler == name),
         };
         scope && task && self.hello.capacity >= requirement.weight
@@ -104,10 +108,13 @@ impl Worker {
             labels: self.hello.labels.clone(),
             namespace: self.hello.namespace.clone(),
             exec: self.hello.exec,
+            http: self.hello.http,
+            enforcement: self.hello.enforcement.clone(),
             handlers: self.hello.handlers.clone(),
             capacity: self.hello.capacity,
             credit: self.credit(),
             attempts: self.attempts.len(),
+            running: self.attempts.keys().take(RUNNING_SHOWN).copied().collect(),
             load: self.load,
             skew_ms: self.skew_ms,
             connected: self.connected,
@@ -245,6 +252,8 @@ impl Engine {
                 version: String::new(),
                 labels: BTreeMap::new(),
                 exec: false,
+                http: false,
+                enforcement: Enforcement::default(),
                 handlers: Vec::new(),
                 capacity: 0,
             };

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::model::{NamespaceName, WallMs, WorkerName};
+use crate::model::{NamespaceName, RunId, WallMs, WorkerName};
 
-use super::Load;
+use super::{Enforcement, Load};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
@@ -31,12 +31,16 @@ pub struct WorkerView {
     pub labels: BTreeMap<String, String>,
     pub namespace: Option<NamespaceName>,
     pub exec: bool,
+    pub http: bool,
+    pub enforcement: Enforcement,
     pub handlers: Vec<String>,
     pub capacity: u32,
     /// Weight the server may still assign.
     pub credit: u64,
     /// Attempts it holds.
     pub attempts: usize,
+    /// The runs of the first of them, oldest first.
+    pub running: Vec<RunId>,
     pub load: Load,
     /// The worker's clock minus the server's at the last heartbeat, not corrected for the way.
     pub skew_ms: i64,

@@ -202,8 +202,17 @@ pub struct Hello {
     pub version: String,
     pub labels: BTreeMap<String, String>,
     pub exec: bool,
+    pub http: bool,
+    pub enforcement: Enforcement,
     pub handlers: Vec<String>,
     pub capacity: u32,
+}
+
+/// How a worker holds commands to their limits, in its own words: shown, never judged.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Enforcement {
+    pub by: String,
+    pub why: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -58,9 +58,9 @@ pub use boot::{Boot, take_over};
 pub use effect::{Assign, Effect, Refusal, Reply, ToWorker, Triggered};
 pub use fleet_view::{WorkerState, WorkerView};
 pub use input::{
-    AttemptRef, Command, Condition, Finished, Heartbeat, Hello, Input, JobRef, LOAD_ROWS, Load,
-    LoadKey, LoadRequest, Loaded, LoadedRow, NewToken, Rerun, StreamId, Ticket, Trigger, When,
-    WorkerEvent,
+    AttemptRef, Command, Condition, Enforcement, Finished, Heartbeat, Hello, Input, JobRef,
+    LOAD_ROWS, Load, LoadKey, LoadRequest, Loaded, LoadedRow, NewToken, Rerun, StreamId, Ticket,
+    Trigger, When, WorkerEvent,
 };
 
 use batch::Building;

@@ -12,7 +12,7 @@ use crate::schedule::{self, AnyDay, Bounds, CalendarUse, Calendars, ScheduleEntr
 
 use super::{
     Actor, CatchUp, JobId, JobName, JsonText, Limits, Misfire, MisfirePolicy, NamespaceName,
-    SegmentId, WallMs,
+    Requirement, SegmentId, Task, WallMs,
 };
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -154,82 +154,6 @@ impl Retention {
     }
 }
 
-/// What a run does. Exactly one of the keys is given.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Task {
-    /// A program with its arguments, run on a worker without a shell.
-    Exec(Exec),
-    /// A function registered by a worker that was built with an SDK.
-    Handler(Handler),
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Exec {
-    /// The program and its arguments, as they are: nothing is expanded.
-    #[schemars(length(min = 1))]
-    pub argv: Vec<String>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Handler {
-    /// The name under which workers registered the function.
-    pub name: String,
-}
-
-/// What a worker must offer to be given a run. Runs with the same requirement wait in one line.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Requirement {
-    pub namespace: NamespaceName,
-    pub need: TaskNeed,
-    pub weight: u32,
-    /// Not asked of a worker: runs of different priority wait in different lines.
-    pub priority: u32,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum TaskNeed {
-    Exec,
-    Handler(String),
-}
-
-impl Requirement {
-    /// The key under which blocked runs are parked in the store. Only a priority other than the ordinary one is part of it.
-    pub fn park_key(&self) -> String {
-        let need = match &self.need {
-            TaskNeed::Exec => "exec".to_owned(),
-            TaskNeed::Handler(name) => format!("handler:{name}"),
-        };
-        let (namespace, weight) = (&self.namespace, self.weight);
-        match self.priority {
-            JobSpec::DEFAULT_PRIORITY => format!("{namespace}/{need}/{weight}"),
-            priority => format!("{namespace}/{need}/{weight}p{priority}"),
-        }
-    }
-
-    /// Reads a park key back; `None` when it is not one.
-    pub fn from_park_key(key: &str) -> Option<Self> {
-        let (namespace, rest) = key.split_once('/')?;
-        let (need, place) = rest.rsplit_once('/')?;
-        let need = match need {
-            "exec" => TaskNeed::Exec,
-            handler => TaskNeed::Handler(handler.strip_prefix("handler:")?.to_owned()),
-        };
-        let (weight, priority) = match place.split_once('p') {
-            Some((weight, priority)) => (weight, priority.parse().ok()?),
-            None => (place, JobSpec::DEFAULT_PRIORITY),
-        };
-        Some(Self {
-            namespace: NamespaceName::new(namespace).ok()?,
-            need,
-            weight: weight.parse().ok()?,
-            priority,
-        })
-    }
-}
-
 impl JobSpec {
     pub const DEFAULT_TIMEOUT_MS: u64 = 3_600_000;
     pub const DEFAULT_PRIORITY: u32 = 5;
@@ -238,7 +162,7 @@ impl JobSpec {
     pub fn check(&self) -> Result<(), SpecError> {
         self.check_labels()?;
         check_description(&self.description)?;
-        self.check_task()?;
+        self.task.check("task")?;
         if self.weight == 0 || self.weight > Limits::WEIGHT {
             return Err(SpecError::new(
                 "weight",
@@ -281,13 +205,9 @@ impl JobSpec {
     }
 
     pub fn requirement(&self) -> Requirement {
-        let need = match &self.task {
-            Task::Exec(_) => TaskNeed::Exec,
-            Task::Handler(handler) => TaskNeed::Handler(handler.name.clone()),
-        };
         Requirement {
             namespace: self.namespace.clone(),
-            need,
+            need: self.task.need(),
             weight: self.weight,
             priority: self.priority,
         }
@@ -342,52 +262,6 @@ impl JobSpec {
         }
         Ok(())
     }
-
-    fn check_task(&self) -> Result<(), SpecError> {
-        match &self.task {
-            Task::Exec(exec) => {
-                let field = "task.exec.argv";
-                let bytes: usize = exec.argv.iter().map(|argument| argument.len() + 1).sum();
-                if exec.argv.first().is_none_or(String::is_empty) {
-                    Err(SpecError::new(
-                        field,
-                        "is empty: give the program and its arguments, such as [\"echo\", \"hello\"]",
-                    ))
-                } else if exec.argv.iter().any(|argument| argument.contains('\0')) {
-                    Err(SpecError::new(
-                        field,
-                        "holds a zero byte, which no program can receive: remove it",
-                    ))
-                } else if exec.argv.len() > Limits::ARGV_ITEMS || bytes > Limits::ARGV_BYTES {
-                    let message = format!(
-                        "may have {} items and {} bytes",
-                        Limits::ARGV_ITEMS,
-                        Limits::ARGV_BYTES
-                    );
-                    Err(SpecError::new(field, message))
-                } else {
-                    Ok(())
-                }
-            }
-            Task::Handler(handler) => {
-                let fits =
-                    !handler.name.is_empty() && handler.name.chars().count() <= Limits::NAME_CHARS;
-                if fits
-                    && !handler
-                        .name
-                        .chars()
-                        .any(|c| c.is_control() || c.is_whitespace())
-                {
-                    Ok(())
-                } else {
-                    Err(SpecError::new(
-                        "task.handler.name",
-                        "must be 1 to 128 printable characters without spaces",
-                    ))
-                }
-            }
-        }
-    }
 }
 
 /// The bound on what people write about a job or a calendar.
@@ -435,7 +309,7 @@ fn is_one(value: &u32) -> bool {
     *value == 1
 }
 
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 

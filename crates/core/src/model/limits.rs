@@ -19,6 +19,32 @@ impl Limits {
     pub const BATCH_RUNS: usize = 1000;
     pub const ARGV_ITEMS: usize = 1024;
     pub const ARGV_BYTES: usize = 128 * 1024;
+    /// A line for the shell; longer ones are a script's.
+    pub const SHELL_BYTES: usize = 64 * 1024;
+    pub const SCRIPT_BYTES: usize = 128 * 1024;
+    pub const STDIN_BYTES: usize = 64 * 1024;
+    pub const ENV_ITEMS: usize = 256;
+    pub const ENV_BYTES: usize = 64 * 1024;
+    pub const PATH_BYTES: usize = 4095;
+    pub const USER_CHARS: usize = 64;
+    pub const SUCCESS_CODES: usize = 32;
+    /// Less than this and no program of today starts.
+    pub const MEMORY_MIN: u64 = 4 << 20;
+    pub const MEMORY_MAX: u64 = 1 << 50;
+    /// Thousandths of a core.
+    pub const CPU_MILLI_MIN: u32 = 10;
+    pub const CPU_MILLI_MAX: u32 = 1_024_000;
+    pub const OPEN_FILES_MIN: u64 = 16;
+    pub const OPEN_FILES_MAX: u64 = 1 << 20;
+    pub const PROCESSES_MAX: u64 = 1 << 20;
+    pub const HTTP_URL_BYTES: usize = 8 * 1024;
+    pub const HTTP_HEADERS: usize = 64;
+    pub const HTTP_HEADER_BYTES: usize = 16 * 1024;
+    pub const HTTP_BODY_BYTES: usize = 128 * 1024;
+    pub const HTTP_TIMEOUT_MS: u64 = 86_400_000;
+    pub const HTTP_REDIRECTS: u32 = 10;
+    pub const HTTP_STATUSES: usize = 32;
+    pub const PATTERN_BYTES: usize = 1024;
     pub const LABELS: usize = 64;
     pub const LABEL_CHARS: usize = 256;
     pub const DESCRIPTION_CHARS: usize = 4096;

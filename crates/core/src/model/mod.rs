@@ -13,9 +13,11 @@ mod limits;
 mod misfire;
 mod name;
 mod notify;
+mod requirement;
 mod run;
 mod setting;
 mod system;
+mod task;
 mod time;
 
 pub use audit_entry::{AuditAction, AuditEntry, AuditKind, AuditObject};
@@ -30,14 +32,15 @@ pub use id::{
 pub(crate) use id::{raw_floor, raw_next};
 pub(crate) use job::check_params;
 pub use job::{
-    Exec, Handler, JobRecord, JobRow, JobSpec, JobVersion, Overlap, Pause, Placement, Requirement,
-    Retention, ScheduleRow, SpecError, Task, TaskNeed, Unfired, UnfiredReason,
+    JobRecord, JobRow, JobSpec, JobVersion, Overlap, Pause, Placement, Retention, ScheduleRow,
+    SpecError, Unfired, UnfiredReason,
 };
 pub use json::{JsonError, JsonText};
 pub use limits::Limits;
 pub use misfire::{CatchUp, Misfire, MisfirePolicy};
 pub use name::{Actor, CalendarName, JobName, NameError, NamespaceName, WorkerName};
 pub use notify::{Notify, NotifyOn, NotifyRule};
+pub use requirement::{Requirement, TaskNeed};
 pub use run::{
     Attempt, AttemptEnd, AttemptOutcome, CancelRequest, LogLocator, Origin, Reason, Run, RunState,
     Transition,
@@ -45,5 +48,9 @@ pub use run::{
 pub use setting::{SettingKey, SettingName, SettingRow};
 pub use system::{
     Counters, IdempotencyEntry, IdempotencyHash, Meta, Role, SegmentRow, SessionRow, TokenRow,
+};
+pub use task::{
+    Cores, Exec, Expect, Handler, Http, Method, Process, ResourceLimits, Script, StatusPattern,
+    Task, format_bytes,
 };
 pub use time::{MonoMs, Now, WallMs};

@@ -1,9 +1,11 @@
 //! The table of keys, and for each what can be seen of it.
 
+mod commands;
 mod days;
 mod definition;
 mod execution;
 mod missed;
+mod requests;
 mod retention;
 mod schedule;
 mod world;
@@ -48,6 +50,40 @@ pub const CHECKS: &[(&str, fn())] = &[
     ("task", execution::task),
     ("task.exec", execution::argv),
     ("task.exec.argv", execution::argv),
+    ("task.exec.shell", commands::shell),
+    ("task.exec.env", commands::env),
+    ("task.exec.cwd", commands::cwd),
+    ("task.exec.user", commands::user),
+    ("task.exec.stdin", commands::stdin),
+    ("task.exec.success_codes", commands::success_codes),
+    ("task.exec.limits", commands::limits),
+    ("task.exec.limits.memory", commands::memory),
+    ("task.exec.limits.cpu", commands::cpu),
+    ("task.exec.limits.open_files", commands::open_files),
+    ("task.exec.limits.processes", commands::processes),
+    ("task.script", commands::script),
+    ("task.script.body", commands::script),
+    ("task.script.interpreter", commands::script),
+    ("task.script.env", commands::env),
+    ("task.script.cwd", commands::cwd),
+    ("task.script.user", commands::user),
+    ("task.script.stdin", commands::stdin),
+    ("task.script.success_codes", commands::success_codes),
+    ("task.script.limits", commands::limits),
+    ("task.script.limits.memory", commands::memory),
+    ("task.script.limits.cpu", commands::cpu),
+    ("task.script.limits.open_files", commands::open_files),
+    ("task.script.limits.processes", commands::processes),
+    ("task.http", requests::url),
+    ("task.http.method", requests::method),
+    ("task.http.url", requests::url),
+    ("task.http.headers", requests::headers),
+    ("task.http.body", requests::body),
+    ("task.http.expect", requests::status),
+    ("task.http.expect.status", requests::status),
+    ("task.http.expect.body", requests::pattern),
+    ("task.http.timeout", requests::timeout),
+    ("task.http.follow_redirects", requests::follow_redirects),
     ("task.handler", execution::handler),
     ("task.handler.name", execution::handler),
     ("params", execution::params),

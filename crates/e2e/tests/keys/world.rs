@@ -36,6 +36,18 @@ impl World {
         )
     }
 
+    /// Adds an agent with these flags.
+    pub fn agent_with(self, arguments: &[&str]) -> Self {
+        let arguments = arguments.iter().map(|it| (*it).to_owned()).collect();
+        self.worker(
+            "agent",
+            WorkerOptions {
+                arguments,
+                ..Default::default()
+            },
+        )
+    }
+
     /// Adds a worker with the handlers `journal` and `echo`.
     pub fn handlers(self, name: &str) -> Self {
         let journal = self.site.dir("journal").display().to_string();

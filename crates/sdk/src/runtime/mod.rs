@@ -41,6 +41,7 @@ pub(crate) struct Parts {
     pub(crate) token: Option<MetadataValue<Ascii>>,
     pub(crate) handlers: Arc<dyn Executor>,
     pub(crate) exec: Option<Arc<dyn Executor>>,
+    pub(crate) http: Option<Arc<dyn Executor>>,
     pub(crate) load: Option<watch::Receiver<wire::Load>>,
     pub(crate) drain: Duration,
     pub(crate) seed: u64,
@@ -55,6 +56,7 @@ pub(crate) struct Runtime {
     blocked: bool,
     handlers: Arc<dyn Executor>,
     exec: Option<Arc<dyn Executor>>,
+    http: Option<Arc<dyn Executor>>,
     running: HashMap<Attempt, Running>,
     events: mpsc::UnboundedSender<Event>,
     load: Option<watch::Receiver<wire::Load>>,
@@ -78,6 +80,7 @@ impl Parts {
             blocked: false,
             handlers: self.handlers,
             exec: self.exec,
+            http: self.http,
             running: HashMap::new(),
             events,
             load: self.load,
@@ -198,11 +201,14 @@ impl Runtime {
         };
         let reporter = Reporter::new(attempt, self.events.clone());
         let room = reporter.room();
-        let executor = match (&assign.task, &self.exec) {
-            (Some(wire::assign::Task::Exec(_)), Some(exec)) => exec,
-            // The session refuses what is neither this nor a handler.
-            _ => &self.handlers,
+        use wire::assign::Task;
+        let executor = match &assign.task {
+            Some(Task::Exec(_) | Task::Script(_)) => self.exec.as_ref(),
+            Some(Task::Http(_)) => self.http.as_ref(),
+            _ => None,
         };
+        // The session refuses what none of these takes.
+        let executor = executor.unwrap_or(&self.handlers);
         let control = executor.start(assign, deadline, reporter);
         self.running.insert(attempt, Running { control, room });
     }

@@ -59,7 +59,9 @@ impl Session {
             return Err(format!("weight {} is not covered by credit", assign.weight));
         }
         match &assign.task {
-            Some(wire::assign::Task::Exec(_)) if self.config.exec => {}
+            Some(wire::assign::Task::Exec(_) | wire::assign::Task::Script(_))
+                if self.config.exec => {}
+            Some(wire::assign::Task::Http(_)) if self.config.http => {}
             Some(wire::assign::Task::Handler(task))
                 if self.config.handlers.contains(&task.name) => {}
             Some(wire::assign::Task::Handler(task)) => {

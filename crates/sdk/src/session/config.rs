@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use drumtower_core::model::ProcessId;
+use drumtower_proto::worker::v1 as wire;
 
 /// Who the worker is and what it can do.
 #[derive(Clone, Debug)]
@@ -14,8 +15,12 @@ pub struct Config {
     pub host: String,
     pub version: String,
     pub labels: BTreeMap<String, String>,
-    /// Whether it takes `exec` tasks.
+    /// Whether it takes `exec` and `script` tasks.
     pub exec: bool,
+    /// Whether it takes `http` tasks.
+    pub http: bool,
+    /// How it holds commands to their limits.
+    pub enforcement: wire::Enforcement,
     pub handlers: BTreeSet<String>,
     /// The weight it runs at once, at most [`Config::CAPACITY_MAX`].
     pub capacity: u32,
@@ -40,6 +45,8 @@ impl Config {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             labels: BTreeMap::new(),
             exec: false,
+            http: false,
+            enforcement: wire::Enforcement::default(),
             handlers: BTreeSet::new(),
             capacity: capacity.min(Self::CAPACITY_MAX),
             stop_margin_ms: 2_000,

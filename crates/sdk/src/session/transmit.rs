@@ -104,6 +104,8 @@ impl Session {
             version: self.config.version.clone(),
             labels: self.config.labels.clone().into_iter().collect(),
             exec: self.config.exec,
+            http: self.config.http,
+            enforcement: Some(self.config.enforcement.clone()),
             handlers: self.config.handlers.iter().cloned().collect(),
             capacity: self.config.capacity,
             wall_ms: now.wall.0,

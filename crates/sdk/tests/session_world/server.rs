@@ -118,9 +118,7 @@ impl Server {
             position: self.position,
             attempt: Some(reference(attempt, assigned.fence)),
             beat: self.last_beat,
-            task: Some(wire::assign::Task::Exec(wire::ExecTask {
-                argv: Vec::new(),
-            })),
+            task: Some(wire::assign::Task::Exec(wire::ExecTask::default())),
             weight,
             timeout_ms: 3_000,
             ..wire::Assign::default()

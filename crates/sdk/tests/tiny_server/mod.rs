@@ -140,7 +140,10 @@ impl Stream {
         let argv = argv.iter().map(|argument| (*argument).to_owned()).collect();
         self.assign(
             run,
-            wire::assign::Task::Exec(wire::ExecTask { argv }),
+            wire::assign::Task::Exec(wire::ExecTask {
+                argv,
+                ..Default::default()
+            }),
             params,
         )
     }

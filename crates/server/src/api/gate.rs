@@ -12,7 +12,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::MethodRouter;
 use drumtower_core::engine::JobRef;
 use drumtower_core::model::{
-    CalendarName, CalendarRef, JobName, NamespaceName, RunId, SettingKey, TokenId,
+    CalendarName, CalendarRef, JobName, NamespaceName, RunId, SettingKey, TokenId, WorkerName,
 };
 
 use super::Edge;
@@ -99,6 +99,9 @@ pub struct NamespacePath(pub NamespaceName);
 /// The run that a path names.
 pub struct RunPath(pub RunId);
 
+/// The worker that a path names.
+pub struct WorkerPath(pub WorkerName);
+
 /// The token that a path names.
 pub struct TokenPath(pub TokenId);
 
@@ -171,6 +174,14 @@ impl<S: Send + Sync> FromRequestParts<S> for RunPath {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         Ok(Self(last(parts, state).await?.parse()?))
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for WorkerPath {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        Ok(Self(WorkerName::new(&last(parts, state).await?)?))
     }
 }
 

@@ -187,6 +187,7 @@ fn handler_of(operation: Operation, verb: MethodFilter) -> Option<MethodRouter<E
         Operation::RerunRun => on(verb, rerun::rerun),
         Operation::ReadLogs => on(verb, logs::read),
         Operation::ListWorkers => on(verb, workers::list),
+        Operation::ShowWorker => on(verb, workers::show),
         Operation::CreateToken => on(verb, tokens::create),
         Operation::ListTokens => on(verb, tokens::list),
         Operation::RevokeToken => on(verb, tokens::revoke),

@@ -31,6 +31,7 @@ pub fn of(kind: Kind) -> &'static str {
         Kind::NoSuchRun => page!("no_such_run"),
         Kind::NoSuchToken => page!("no_such_token"),
         Kind::NoSuchSetting => page!("no_such_setting"),
+        Kind::NoSuchWorker => page!("no_such_worker"),
         Kind::NoSuchVersion => page!("no_such_version"),
         Kind::NoSuchProblem => page!("no_such_problem"),
         Kind::MethodNotAllowed => page!("method_not_allowed"),

@@ -7,13 +7,15 @@ use axum::http::Uri;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use drumtower_core::engine::{Load, WorkerState, WorkerView};
-use drumtower_core::model::{NamespaceName, WorkerName};
+use drumtower_core::model::{JobName, NamespaceName, RunId, RunState, WorkerName};
+use drumtower_store::Read;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Edge;
+use super::gate::WorkerPath;
 use super::page::Page;
-use super::problem::Problem;
+use super::problem::{Kind, Problem};
 use super::query::Parameters;
 use super::time::Time;
 use crate::auth::Principal;
@@ -28,6 +30,7 @@ pub struct Worker<'a> {
     labels: &'a BTreeMap<String, String>,
     namespace: Option<&'a NamespaceName>,
     exec: bool,
+    http: bool,
     handlers: &'a [String],
     capacity: u32,
     credit: u64,
@@ -69,6 +72,105 @@ pub async fn list(
     Ok(Json(page).into_response())
 }
 
+/// What is told of one worker beyond its line in the list.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "WorkerInFull")]
+pub struct Full<'a> {
+    #[serde(flatten)]
+    worker: Worker<'a>,
+    executors: Vec<&'static str>,
+    /// How commands are held to their limits, and why so.
+    limits: Option<Limits<'a>>,
+    /// The runs it holds, oldest first, of those the caller may see; at most 100.
+    running: Vec<Running>,
+    /// Other processes of the same name.
+    others: usize,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Enforcement")]
+struct Limits<'a> {
+    by: &'a str,
+    why: &'a str,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "HeldRun")]
+struct Running {
+    run: RunId,
+    namespace: NamespaceName,
+    job: Option<JobName>,
+    state: RunState,
+    created: Time,
+}
+
+/// One worker. Of several processes with one name it is the one that connected last.
+pub async fn show(
+    State(edge): State<Edge>,
+    Extension(principal): Extension<Principal>,
+    WorkerPath(name): WorkerPath,
+    uri: Uri,
+) -> Result<Response, Problem> {
+    Parameters::read(&uri, &[])?;
+    let mut fleet = edge.handle.workers().await?;
+    let sees = |worker: &WorkerView| {
+        let namespace = worker.namespace.as_ref();
+        namespace.is_none_or(|namespace| principal.sees(namespace))
+    };
+    fleet.retain(|worker| worker.name == name && sees(worker));
+    let others = fleet.len().saturating_sub(1);
+    let newest = fleet
+        .into_iter()
+        .max_by_key(|worker| (worker.state != WorkerState::Offline, worker.connected));
+    let Some(view) = newest else {
+        return Err(Problem::new(
+            Kind::NoSuchWorker,
+            format!("there is no worker `{name}`: `drumtower worker list` shows those connected"),
+        ));
+    };
+    let ids = view.running.clone();
+    let found = edge.read(move |store| running(store, &ids)).await?;
+    let running = found
+        .into_iter()
+        .filter(|it| principal.sees(&it.namespace))
+        .collect();
+    let mut executors = Vec::new();
+    if view.exec {
+        executors.extend(["exec", "script"]);
+    }
+    if view.http {
+        executors.push("http");
+    }
+    let full = Full {
+        worker: Worker::from(&view),
+        executors,
+        limits: (!view.enforcement.by.is_empty()).then_some(Limits {
+            by: &view.enforcement.by,
+            why: &view.enforcement.why,
+        }),
+        running,
+        others,
+    };
+    Ok(Json(full).into_response())
+}
+
+fn running(store: &dyn Read, ids: &[RunId]) -> Result<Vec<Running>, drumtower_store::Error> {
+    let mut found = Vec::new();
+    for id in ids {
+        let Some(run) = store.run(*id)? else {
+            continue;
+        };
+        found.push(Running {
+            run: run.id,
+            job: store.job(run.job)?.map(|record| record.row.name),
+            namespace: run.namespace,
+            state: run.state,
+            created: run.created.into(),
+        });
+    }
+    Ok(found)
+}
+
 impl<'a> From<&'a WorkerView> for Worker<'a> {
     fn from(view: &'a WorkerView) -> Self {
         Self {
@@ -79,6 +181,7 @@ impl<'a> From<&'a WorkerView> for Worker<'a> {
             labels: &view.labels,
             namespace: view.namespace.as_ref(),
             exec: view.exec,
+            http: view.http,
             handlers: &view.handlers,
             capacity: view.capacity,
             credit: view.credit,

@@ -40,6 +40,7 @@ pub enum Operation {
     RerunRun,
     ReadLogs,
     ListWorkers,
+    ShowWorker,
     CreateToken,
     ListTokens,
     RevokeToken,
@@ -244,6 +245,12 @@ pub const DOORS: &[Door] = &[
         LOOK,
     ),
     rest(Operation::ListWorkers, Verb::Get, "/api/v1/workers", LOOK),
+    rest(
+        Operation::ShowWorker,
+        Verb::Get,
+        "/api/v1/workers/{name}",
+        LOOK,
+    ),
     rest(Operation::CreateToken, Verb::Post, "/api/v1/tokens", MANAGE),
     rest(Operation::ListTokens, Verb::Get, "/api/v1/tokens", MANAGE),
     rest(

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use drumtower_core::engine::Hello;
+use drumtower_core::engine::{Enforcement, Hello};
 use drumtower_core::model::{Limits, NamespaceName, ProcessId, WorkerName};
 use drumtower_proto::worker::v1 as wire;
 use drumtower_proto::{PROTOCOL_MAX, PROTOCOL_MIN};
@@ -28,6 +28,8 @@ pub fn read(hello: wire::Hello, namespace: Option<NamespaceName>) -> Result<(Hel
         version: short(hello.version),
         labels: labels(hello.labels)?,
         exec: hello.exec,
+        http: hello.http,
+        enforcement: enforcement(hello.enforcement.unwrap_or_default()),
         handlers: handlers(hello.handlers)?,
         capacity: hello.capacity,
     };
@@ -90,6 +92,13 @@ fn handlers(given: Vec<String>) -> Result<Vec<String>, String> {
             "handlers: a name has 1 to {} characters",
             Limits::NAME_CHARS
         ))
+    }
+}
+
+fn enforcement(given: wire::Enforcement) -> Enforcement {
+    Enforcement {
+        by: short(given.by),
+        why: short(given.why),
     }
 }
 

@@ -17,6 +17,7 @@ mod greeting;
 mod incoming;
 mod outgoing;
 mod session;
+mod task;
 
 use drumtower_core::model::Limits;
 use drumtower_proto::worker::v1::worker_service_server::{WorkerService, WorkerServiceServer};

@@ -9,11 +9,11 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use drumtower_core::engine::{Assign, AttemptRef, ToWorker};
-use drumtower_core::model::{Limits, Task};
+use drumtower_core::model::Limits;
 use drumtower_proto::worker::v1 as wire;
 use tokio::sync::{mpsc, oneshot};
 
-use super::Sent;
+use super::{Sent, task};
 use crate::driver::StreamMessage;
 use wire::server_message::Body;
 
@@ -178,12 +178,7 @@ fn expected_bytes(message: &wire::ServerMessage) -> usize {
     const SMALL: usize = 64;
     match &message.body {
         Some(Body::Assign(assign)) => {
-            let task = match &assign.task {
-                Some(wire::assign::Task::Exec(exec)) => {
-                    exec.argv.iter().map(|argument| argument.len() + 4).sum()
-                }
-                _ => SMALL,
-            };
+            let task = assign.task.as_ref().map_or(SMALL, task::expected_bytes);
             4 * SMALL + assign.params.len() + assign.idempotency_key.len() + task
         }
         _ => SMALL,
@@ -228,12 +223,7 @@ fn assignment(assign: Assign) -> wire::Assign {
         namespace: assign.namespace.as_str().to_owned(),
         job: assign.job.as_str().to_owned(),
         job_version: assign.job_version,
-        task: Some(match assign.task {
-            Task::Exec(exec) => wire::assign::Task::Exec(wire::ExecTask { argv: exec.argv }),
-            Task::Handler(handler) => {
-                wire::assign::Task::Handler(wire::HandlerTask { name: handler.name })
-            }
-        }),
+        task: Some(task::write(assign.task)),
         params: assign
             .params
             .map(|params| params.as_str().to_owned())

@@ -25,6 +25,8 @@ fn hello(process: u64) -> Hello {
         version: String::new(),
         labels: BTreeMap::new(),
         exec: false,
+        http: false,
+        enforcement: Default::default(),
         handlers: vec!["noop".into()],
         capacity: 4,
     }

@@ -64,6 +64,7 @@ async fn provoke(server: &Server, kind: Kind) -> Answer {
         }
         Kind::NoSuchVersion => admin.get(&format!("{JOB}/versions/99")).await,
         Kind::NoSuchProblem => admin.get("/api/v1/problems/nonsense").await,
+        Kind::NoSuchWorker => admin.get("/api/v1/workers/nobody").await,
         Kind::MethodNotAllowed => admin.delete("/api/v1/runs").await,
         Kind::IdempotencyKeyReused => {
             let runs = format!("{JOB}/runs");

@@ -55,6 +55,8 @@ fn expected(operation: Operation) -> [u16; 8] {
         Operation::TriggerBatch => [401, 401, 403, 200, 403, 200, 200, 200],
         Operation::ListRuns => [401, 401, 200, 200, 403, 200, 200, 200],
         Operation::ListWorkers => [401, 401, 200, 200, 403, 200, 200, 200],
+        // No worker is connected.
+        Operation::ShowWorker => [401, 401, 404, 404, 403, 404, 404, 404],
         Operation::ListTokens => [401, 401, 403, 403, 403, 200, 403, 200],
         // An id of another namespace is like one that never was.
         Operation::ShowRun => [401, 401, 200, 200, 403, 200, 404, 404],

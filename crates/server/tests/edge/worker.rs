@@ -31,6 +31,7 @@ pub fn hello(name: &str) -> wire::Hello {
         stream: 1,
         host: "here".to_owned(),
         exec: true,
+        http: true,
         capacity: 8,
         ..wire::Hello::default()
     }

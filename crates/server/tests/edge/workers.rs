@@ -106,6 +106,21 @@ async fn a_worker_is_listed_while_it_is_there() {
     assert_eq!(names(Some("team")).await, ["w1", "w2"]);
     assert_eq!(names(Some("other")).await, ["w1"]);
 
+    let shown = admin.get("/api/v1/workers/w2").await.expect(200);
+    assert_eq!(
+        (&shown["name"], &shown["executors"], &shown["running"]),
+        (&json!("w2"), &json!(["exec", "script", "http"]), &json!([]))
+    );
+    let other = server.client("viewer", Some("other")).await;
+    for (client, name) in [(&other, "w2"), (&admin, "nobody")] {
+        let path = format!("/api/v1/workers/{name}");
+        client.get(&path).await.problem(404, "no_such_worker");
+    }
+    admin
+        .get("/api/v1/workers/Bad%20Name")
+        .await
+        .problem(400, "invalid_parameter");
+
     worker.send(vec![ToServer::Goodbye(wire::Goodbye {})]);
     assert!(!worker.closed().await.again);
     assert_eq!(names(None).await, ["w2"]);

@@ -14,16 +14,21 @@ use drumtower_sdk::session::StopReason;
 use tokio::sync::{mpsc, oneshot};
 
 use super::environment;
-use crate::exec::{self, Chunk, KillReason, Outcome, Reason, Running, Spec, Stream, TRUNCATED};
+use super::judge::{Terms, end_of};
+use crate::exec::{
+    self, Chunk, Groups, KillReason, Limits, Outcome, Running, Spec, Stream, TRUNCATED,
+};
 use crate::supervisor::BootMs;
+use wire::assign::Task;
 
 /// Between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Runs argument vectors.
+/// Runs programs and scripts.
 pub(super) struct Commands {
     pub(super) scratch_root: PathBuf,
     pub(super) cgroup: bool,
+    pub(super) groups: Option<Groups>,
 }
 
 enum Order {
@@ -88,33 +93,85 @@ impl Executor for Commands {
         deadline: MonoMs,
         reporter: Reporter,
     ) -> Box<dyn Control> {
-        let attempt = reporter.attempt();
-        let environment = environment::of(&assign);
-        let argv = match assign.task {
-            Some(wire::assign::Task::Exec(task)) => task.argv,
-            _ => Vec::new(),
+        let (spec, terms) = self.spec(*assign, &reporter);
+        let (orders, receiver) = mpsc::unbounded_channel();
+        let ordered = Orders {
+            receiver,
+            closed: false,
         };
+        tokio::spawn(carry_out(
+            spec,
+            terms,
+            BootMs(deadline.0),
+            ordered,
+            reporter,
+        ));
+        Box::new(Hold { orders })
+    }
+}
+
+impl Commands {
+    /// What to run, and by what its end is judged.
+    fn spec(&self, assign: wire::Assign, reporter: &Reporter) -> (Spec, Terms) {
+        let attempt = reporter.attempt();
+        let told = environment::of(&assign);
+        let (argv, script, process) = match assign.task {
+            Some(Task::Exec(task)) if task.shell.is_empty() => (task.argv, None, task.process),
+            Some(Task::Exec(task)) => {
+                let argv = ["/bin/sh", "-c", &task.shell].map(str::to_owned).into();
+                (argv, None, task.process)
+            }
+            Some(Task::Script(task)) => (task.interpreter, Some(task.body), task.process),
+            _ => (Vec::new(), None, None),
+        };
+        let process = process.unwrap_or_default();
+        let limits = limits(process.limits.unwrap_or_default());
+        let some = |text: String| (!text.is_empty()).then_some(text);
         let spec = Spec {
             argv,
-            env: environment,
+            script,
+            // What the worker tells comes last and wins.
+            env: process.env.into_iter().chain(told).collect(),
             scratch: self
                 .scratch_root
                 .join(format!("{}-{}", attempt.run_id(), attempt.number)),
             timeout: (assign.timeout_ms > 0).then(|| Duration::from_millis(assign.timeout_ms)),
             timeout_grace: GRACE,
             cgroup: self.cgroup,
+            groups: self.groups.clone(),
+            cwd: some(process.cwd).map(PathBuf::from),
+            user: some(process.user),
+            stdin: process.stdin,
+            limits,
         };
-        let (orders, receiver) = mpsc::unbounded_channel();
-        let ordered = Orders {
-            receiver,
-            closed: false,
+        let mut terms = Terms {
+            limits,
+            ..Terms::default()
         };
-        tokio::spawn(carry_out(spec, BootMs(deadline.0), ordered, reporter));
-        Box::new(Hold { orders })
+        if !process.success_codes.is_empty() {
+            let codes = process.success_codes.iter();
+            terms.success = codes.filter_map(|code| i32::try_from(*code).ok()).collect();
+        }
+        (spec, terms)
     }
 }
 
-async fn carry_out(spec: Spec, deadline: BootMs, mut orders: Orders, reporter: Reporter) {
+fn limits(given: wire::ResourceLimits) -> Limits {
+    Limits {
+        memory_bytes: (given.memory_bytes > 0).then_some(given.memory_bytes),
+        cpu_milli: (given.cpu_milli > 0).then_some(given.cpu_milli),
+        open_files: (given.open_files > 0).then_some(given.open_files),
+        processes: (given.processes > 0).then_some(given.processes),
+    }
+}
+
+async fn carry_out(
+    spec: Spec,
+    terms: Terms,
+    deadline: BootMs,
+    mut orders: Orders,
+    reporter: Reporter,
+) {
     let mut running = match exec::spawn(spec, deadline) {
         Ok(running) => running,
         Err(error) => return reporter.finish(not_started(&error.to_string())),
@@ -132,7 +189,7 @@ async fn carry_out(spec: Spec, deadline: BootMs, mut orders: Orders, reporter: R
     // The reader may have ended before: then there is nobody to tell.
     let _ = tree_gone.send(());
     let truncated = reader.await.unwrap_or(true);
-    reporter.finish(end_of(outcome, truncated));
+    reporter.finish(end_of(&terms, outcome, truncated));
 }
 
 /// Passes orders on while something is awaited.
@@ -204,154 +261,4 @@ fn not_started(error: &str) -> wire::Finished {
     };
     end.set_outcome(wire::Outcome::Failed);
     end
-}
-
-fn end_of(outcome: Outcome, log_truncated: bool) -> wire::Finished {
-    let (verdict, words) = judge(&outcome);
-    let mut end = wire::Finished {
-        attempt: None,
-        outcome: verdict.into(),
-        started_wall_ms: outcome
-            .started_wall_ms
-            .and_then(|ms| i64::try_from(ms).ok())
-            .unwrap_or(0),
-        duration_ms: outcome.duration_ms,
-        exit_code: outcome.exit_code,
-        signal: outcome.signal,
-        cpu_ms: outcome.cpu_ms,
-        peak_memory_bytes: outcome.peak_rss_bytes,
-        result: String::new(),
-        error: words,
-        log_truncated,
-    };
-    if verdict != wire::Outcome::Succeeded
-        && let Some(detail) = outcome.error
-    {
-        end.error = if end.error.is_empty() {
-            detail
-        } else {
-            format!("{}: {detail}", end.error)
-        };
-    }
-    end
-}
-
-fn judge(outcome: &Outcome) -> (wire::Outcome, String) {
-    let said = |words: &str| words.to_owned();
-    match outcome.reason {
-        Reason::Exited => match (outcome.exit_code, outcome.signal) {
-            (Some(0), _) => (wire::Outcome::Succeeded, String::new()),
-            (Some(code), _) => (
-                wire::Outcome::Failed,
-                format!("the command exited with code {code}"),
-            ),
-            (None, Some(signal)) => (
-                wire::Outcome::Failed,
-                format!("the command was killed by signal {signal}"),
-            ),
-            (None, None) => (
-                wire::Outcome::Failed,
-                said("the command ended in an unknown way"),
-            ),
-        },
-        Reason::Deadline => (
-            wire::Outcome::LeaseLost,
-            said("the worker could not renew its lease"),
-        ),
-        Reason::Timeout => (
-            wire::Outcome::TimedOut,
-            said("the run took longer than its timeout"),
-        ),
-        // The session knows why it was told to stop.
-        Reason::Killed(_) => (wire::Outcome::Cancelled, String::new()),
-        Reason::AgentGone => (
-            wire::Outcome::LeaseLost,
-            said("the worker let go of the command"),
-        ),
-        Reason::NotStarted => (
-            wire::Outcome::Failed,
-            said("the command could not be started"),
-        ),
-        Reason::SupervisorLost => (
-            wire::Outcome::Failed,
-            said("the command's supervisor was lost"),
-        ),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn outcome(reason: Reason, exit_code: Option<i32>, signal: Option<i32>) -> Outcome {
-        Outcome {
-            exit_code,
-            signal,
-            reason,
-            started_wall_ms: Some(5),
-            duration_ms: 7,
-            cpu_ms: 1,
-            peak_rss_bytes: 2,
-            error: None,
-        }
-    }
-
-    #[test]
-    fn ends_are_judged_by_how_the_command_ended() {
-        let cases = [
-            (
-                outcome(Reason::Exited, Some(0), None),
-                wire::Outcome::Succeeded,
-                "",
-            ),
-            (
-                outcome(Reason::Exited, Some(3), None),
-                wire::Outcome::Failed,
-                "code 3",
-            ),
-            (
-                outcome(Reason::Exited, None, Some(9)),
-                wire::Outcome::Failed,
-                "signal 9",
-            ),
-            (
-                outcome(Reason::Deadline, None, Some(9)),
-                wire::Outcome::LeaseLost,
-                "lease",
-            ),
-            (
-                outcome(Reason::Timeout, None, Some(15)),
-                wire::Outcome::TimedOut,
-                "timeout",
-            ),
-            (
-                outcome(Reason::Killed(KillReason::Cancelled), Some(0), None),
-                wire::Outcome::Cancelled,
-                "",
-            ),
-            (
-                outcome(Reason::NotStarted, None, None),
-                wire::Outcome::Failed,
-                "not be started",
-            ),
-        ];
-        for (outcome, verdict, words) in cases {
-            let end = end_of(outcome.clone(), false);
-            assert_eq!(end.outcome(), verdict, "{outcome:?}");
-            assert!(end.error.contains(words), "{}", end.error);
-        }
-    }
-
-    #[test]
-    fn details_are_told_unless_the_command_succeeded() {
-        let mut failed = outcome(Reason::NotStarted, None, None);
-        failed.error = Some("no such file: /x".to_owned());
-        assert_eq!(
-            end_of(failed, false).error,
-            "the command could not be started: no such file: /x"
-        );
-        let mut fine = outcome(Reason::Exited, Some(0), None);
-        fine.error = Some("scratch stays".to_owned());
-        assert_eq!(end_of(fine, true).error, "");
-    }
 }

@@ -1,12 +1,15 @@
-//! The agent: the SDK's runtime with the `exec` executor plugged in.
+//! The agent: the SDK's runtime with the executors for commands ([`command`]) and for HTTP requests ([`http`]) plugged in.
 //!
 //! [`run`] dials the servers, takes runs as far as the capacity goes and leaves when told. What the leases are and when
 //! something stops is the [session](drumtower_sdk::session)'s; that nothing outlives its lease even when the agent is
 //! frozen or dead is the [supervisor](crate::supervisor)'s. Here the two are joined ([`command`]), heartbeats get the load
 //! of the machine, and signals become wishes to leave.
 
+mod answer;
 mod command;
 mod environment;
+mod http;
+mod judge;
 mod signals;
 
 use std::collections::BTreeMap;
@@ -22,12 +25,19 @@ use drumtower_sdk::tls::Trust;
 use drumtower_sdk::{Builder, Worker};
 use tokio::sync::watch;
 
+use crate::exec::Groups;
 use crate::load::Sampler;
+use crate::supervisor::cgroup;
 use command::Commands;
+use http::Requests;
 
+pub use drumtower_outbound as outbound;
 pub use drumtower_sdk::Leave;
 pub use signals::leave_on_signals;
 
+/// How limits are enforced, as workers tell it.
+const CGROUP2: &str = "cgroup2";
+const RLIMITS: &str = "rlimits";
 const LOAD_INTERVAL: Duration = Duration::from_secs(3);
 
 #[derive(Clone, Debug)]
@@ -44,8 +54,10 @@ pub struct Options {
     pub labels: BTreeMap<String, String>,
     /// Holds a directory per command while it runs. Made if it is not there.
     pub scratch_root: PathBuf,
-    /// Whether it takes `exec` tasks.
+    /// Whether it takes `exec` and `script` tasks.
     pub exec: bool,
+    /// Whether it takes `http` tasks, and what they may reach.
+    pub http: Option<outbound::Policy>,
     /// Whether commands get a control group of their own where the system allows one.
     pub cgroup: bool,
     /// How long runs may take to end by themselves once the agent is told to leave.
@@ -64,6 +76,7 @@ impl Default for Options {
             labels: BTreeMap::new(),
             scratch_root: std::env::temp_dir().join("drumtower-scratch"),
             exec: true,
+            http: Some(outbound::Policy::default()),
             cgroup: true,
             drain_timeout: Duration::from_secs(30),
         }
@@ -76,6 +89,8 @@ pub enum Error {
     NoServer,
     #[error("cannot use scratch directory {path:?}: {source}")]
     Scratch { path: PathBuf, source: io::Error },
+    #[error("outgoing requests: {0}")]
+    Outbound(#[from] outbound::Error),
     #[error(transparent)]
     Worker(#[from] drumtower_sdk::Error),
 }
@@ -123,17 +138,46 @@ fn builder(options: &Options) -> Result<Builder, Error> {
                 path: options.scratch_root.clone(),
                 source,
             })?;
-        builder = builder.exec(Arc::new(Commands {
+        let (groups, enforcement) = enforcement(options.cgroup);
+        let commands = Commands {
             scratch_root,
             cgroup: options.cgroup,
-        }));
+            groups,
+        };
+        builder = builder.exec(Arc::new(commands), enforcement);
+    }
+    if let Some(policy) = &options.http {
+        let client = outbound::Client::new(policy.clone())?;
+        builder = builder.http(Arc::new(Requests { client }));
     }
     Ok(builder)
 }
 
-/// Nobody else may look into what commands leave there.
+/// How commands are held to their limits here, also in words.
+fn enforcement(allowed: bool) -> (Option<Groups>, wire::Enforcement) {
+    if !allowed {
+        let switched_off = wire::Enforcement {
+            by: RLIMITS.to_owned(),
+            why: "control groups are switched off".to_owned(),
+        };
+        return (None, switched_off);
+    }
+    let (groups, enforcement) = cgroup::prepare();
+    let by = if enforcement.by_groups {
+        CGROUP2
+    } else {
+        RLIMITS
+    };
+    let told = wire::Enforcement {
+        by: by.to_owned(),
+        why: enforcement.why,
+    };
+    (groups, told)
+}
+
+/// Nobody else may list what commands leave there, but a command may run as another user, who has to get through.
 fn prepare_scratch(root: &Path) -> io::Result<PathBuf> {
-    DirBuilder::new().recursive(true).mode(0o700).create(root)?;
+    DirBuilder::new().recursive(true).mode(0o711).create(root)?;
     root.canonicalize()
 }
 

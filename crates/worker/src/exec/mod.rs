@@ -25,7 +25,8 @@ use tokio::sync::{mpsc, oneshot, watch};
 use crate::supervisor::wire::{self, Start};
 use crate::supervisor::{BootMs, ENTRY};
 
-pub use crate::supervisor::wire::{KillReason, Reason, Started};
+pub use crate::supervisor::cgroup::Groups;
+pub use crate::supervisor::wire::{Excess, KillReason, Left, Limits, Reason, Started};
 pub use environment::PATH;
 pub use output::{CHUNK_MAX, Chunk, OUTPUT_MAX, Stream, TRUNCATED};
 
@@ -48,6 +49,17 @@ pub struct Spec {
     pub timeout_grace: Duration,
     /// Use a control group where the system allows one.
     pub cgroup: bool,
+    /// Where such groups are made; where the worker itself is unless given.
+    pub groups: Option<Groups>,
+    /// The working directory; the scratch directory unless given.
+    pub cwd: Option<PathBuf>,
+    /// Whom to run as.
+    pub user: Option<String>,
+    /// On standard input, which is empty otherwise.
+    pub stdin: Option<String>,
+    /// A script; the path of a private file with it is added to the arguments.
+    pub script: Option<String>,
+    pub limits: Limits,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,6 +72,12 @@ pub struct Outcome {
     pub duration_ms: u64,
     pub cpu_ms: u64,
     pub peak_rss_bytes: u64,
+    /// The limit it went beyond, as far as that was seen.
+    pub excess: Option<Excess>,
+    /// Whether a control group held it to its limits.
+    pub grouped: bool,
+    /// What it left in its result file.
+    pub left: Option<Left>,
     /// For people: why it did not start, why its end is unknown, or what of it could not be removed.
     pub error: Option<String>,
 }
@@ -146,6 +164,9 @@ impl Outcome {
             duration_ms: started.map_or(0, |started| BootMs::now().ms_since(started.at)),
             cpu_ms: 0,
             peak_rss_bytes: 0,
+            excess: None,
+            grouped: false,
+            left: None,
             error: Some(error.to_owned()),
         }
     }
@@ -155,14 +176,24 @@ impl Outcome {
 pub fn spawn(spec: Spec, deadline: BootMs) -> Result<Running, Error> {
     check(&spec)?;
     let scratch = spec.scratch.clone();
+    let mut argv = spec.argv;
+    if spec.script.is_some() {
+        argv.push(environment::script(&scratch));
+    }
     let start = wire::encode(&wire::Command::Start(Start {
-        env: environment::complete(&spec.scratch, spec.env),
-        argv: spec.argv,
+        env: environment::complete(&spec.scratch, spec.user.is_some(), spec.env),
+        argv,
         scratch: spec.scratch,
         deadline,
         timeout_ms: spec.timeout.map(whole_ms),
         timeout_grace_ms: whole_ms(spec.timeout_grace),
         cgroup: spec.cgroup,
+        groups: spec.groups,
+        cwd: spec.cwd,
+        user: spec.user,
+        stdin: spec.stdin,
+        script: spec.script,
+        limits: spec.limits,
     }))?;
 
     let (socket, far_socket) = UnixStream::pair()?;

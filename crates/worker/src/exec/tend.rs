@@ -139,6 +139,9 @@ fn not_started(reason: Reason, error: String) -> Outcome {
         duration_ms: 0,
         cpu_ms: 0,
         peak_rss_bytes: 0,
+        excess: None,
+        grouped: false,
+        left: None,
         error: Some(error),
     }
 }
@@ -152,6 +155,9 @@ fn ended(started: Option<&Started>, exited: Exited) -> Outcome {
         duration_ms: exited.duration_ms,
         cpu_ms: exited.cpu_ms,
         peak_rss_bytes: exited.peak_rss_bytes,
+        excess: exited.excess,
+        grouped: exited.grouped,
+        left: exited.left,
         error: exited.scratch_error,
     }
 }

@@ -1,4 +1,4 @@
-//! Starts the command: in its scratch directory, with exactly the environment it was given, signals at their
+//! Starts the command: in its [`Surroundings`], with exactly the environment it was given, signals at their
 //! defaults, no descriptors but the three standard ones, in a process group of its own.
 
 use std::fs::{self, DirBuilder, Permissions};
@@ -9,6 +9,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::cgroup::Cgroup;
+use super::surroundings::Surroundings;
 use super::sys::{self, Pid};
 use super::wire::Start;
 
@@ -21,30 +22,57 @@ pub fn launch(start: &Start, cgroup: Option<&Cgroup>) -> Result<Pid, String> {
             start.scratch.display()
         )
     })?;
-    let program = start.argv.first().ok_or("argv is empty; name a program")?;
-    spawn(start, program, cgroup).map_err(|error| {
+    let started = start_in(start, cgroup);
+    if started.is_err() {
         remove_scratch(&start.scratch);
-        format!("cannot start {program:?}: {}", explain(&error))
-    })
+    }
+    started
 }
 
-fn spawn(start: &Start, program: &str, cgroup: Option<&Cgroup>) -> io::Result<Pid> {
+fn start_in(start: &Start, cgroup: Option<&Cgroup>) -> Result<Pid, String> {
+    let program = start.argv.first().ok_or("argv is empty; name a program")?;
+    let surroundings = Surroundings::prepare(start, cgroup.is_some_and(Cgroup::limits))?;
+    spawn(start, program, surroundings, cgroup)
+        .map_err(|error| format!("cannot start {program:?}: {}", explain(&error)))
+}
+
+fn spawn(
+    start: &Start,
+    program: &str,
+    mut surroundings: Surroundings,
+    cgroup: Option<&Cgroup>,
+) -> io::Result<Pid> {
     let mut command = Command::new(program);
     command
         .args(&start.argv[1..])
         .env_clear()
+        .envs(std::mem::take(&mut surroundings.env))
         .envs(start.env.iter().map(|(name, value)| (name, value)))
-        .current_dir(&start.scratch)
-        .stdin(Stdio::null())
+        .current_dir(&surroundings.cwd)
+        .stdin(
+            surroundings
+                .stdin
+                .take()
+                .map_or_else(Stdio::null, Stdio::from),
+        )
         .process_group(0);
     let parent = std::process::id() as Pid;
-    let entrance = cgroup.and_then(|cgroup| cgroup.entrance().ok());
+    let limited = cgroup.is_some_and(Cgroup::limits);
+    let entrance = match cgroup.map(Cgroup::entrance).transpose() {
+        Err(error) if limited => return Err(error),
+        entrance => entrance.ok().flatten(),
+    };
     let enter = move || {
         sys::reset_signals();
         if let Some(mut entrance) = entrance.as_ref() {
-            // Left outside, the command is still found by the walk.
-            let _ = entrance.write(b"0");
+            let entered = entrance.write(b"0");
+            // Left outside, the command is still found by the walk, but held to nothing.
+            if limited {
+                entered?;
+            }
         }
+        surroundings.enter()?;
+        // A change of user takes the parent-death signal away, so it is asked for last.
         sys::die_with_parent(parent)
     };
     // SAFETY: the closure makes async-signal-safe system calls only and allocates nothing, and this process has one

@@ -24,6 +24,9 @@
 //! Where a version 2 control group may be made, the command also runs in one of its own: the kernel then kills its
 //! members at once. The walk over the tree follows all the same, because a privileged command can leave its group.
 //!
+//! A tree is held to its limits by its control group where that has the controllers. Elsewhere the kernel holds each process to
+//! its resource limits, and the supervisor measures the tree and kills what goes beyond them.
+//!
 //! If the supervisor itself is killed with SIGKILL, the kernel kills the command (parent-death signal), and the agent
 //! kills what is left in the supervisor's session and control group. Only a descendant that made its own session
 //! survives that, and only where no control group could be made. Work handed to another service (cron, systemd, a
@@ -31,10 +34,12 @@
 //!
 //! Outside Linux there is no subreaper: the supervisor reaches the command's process group only.
 
-pub(crate) mod cgroup;
+pub mod cgroup;
 pub(crate) mod clock;
 mod launch;
 mod link;
+pub(crate) mod result_file;
+pub(crate) mod surroundings;
 pub(crate) mod sys;
 mod watch;
 pub mod wire;

@@ -19,6 +19,12 @@ const FREEZE_WALKS: usize = 64;
 const PAUSE_MIN: Duration = Duration::from_millis(1);
 const PAUSE_MAX: Duration = Duration::from_millis(100);
 
+pub struct Measured {
+    /// Resident bytes, summed. Pages that processes share count for each of them.
+    pub rss_bytes: u64,
+    pub processes: u64,
+}
+
 pub struct Tree {
     root: Pid,
     /// Whether the kernel lists the children of a task; otherwise every process must be looked at.
@@ -54,14 +60,27 @@ impl Tree {
         }
     }
 
-    /// Resident bytes, summed. Pages that processes share count for each of them.
-    pub fn rss_bytes(&self) -> u64 {
-        let pages = self
-            .descendants()
-            .into_iter()
-            .filter_map(resident_pages)
+    /// What the tree uses at this moment.
+    pub fn measure(&self) -> Measured {
+        let descendants = self.descendants();
+        let pages = descendants
+            .iter()
+            .filter_map(|pid| resident_pages(*pid))
             .sum::<u64>();
-        pages * self.page_bytes
+        Measured {
+            rss_bytes: pages * self.page_bytes,
+            processes: descendants.len() as u64,
+        }
+    }
+
+    /// Resident bytes with pages that processes share counted once. Slower than [`Tree::measure`] by far.
+    pub fn own_bytes(&self) -> u64 {
+        let one = |pid: Pid| {
+            proportional_bytes(pid)
+                .or_else(|| Some(resident_pages(pid)? * self.page_bytes))
+                .unwrap_or(0)
+        };
+        self.descendants().into_iter().map(one).sum()
     }
 
     /// Returns when no descendant is left. Each child that ends on the way is told to `on_end`.
@@ -193,6 +212,14 @@ fn parse_stat(pid: Pid, stat: &str) -> Option<Process> {
 fn resident_pages(pid: Pid) -> Option<u64> {
     let statm = fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
     statm.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+/// What the kernel counts for a process when it divides shared pages among those who share them.
+fn proportional_bytes(pid: Pid) -> Option<u64> {
+    let rollup = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
+    let line = rollup.lines().find_map(|line| line.strip_prefix("Pss:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib * 1024)
 }
 
 /// Kills the members of a session whose leader died, and returns when none is left or they do not die.

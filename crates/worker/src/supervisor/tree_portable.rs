@@ -10,6 +10,11 @@ use super::sys::{self, Events, Pid, Reaped};
 
 const PAUSE: Duration = Duration::from_millis(10);
 
+pub struct Measured {
+    pub rss_bytes: u64,
+    pub processes: u64,
+}
+
 pub struct Tree {
     command: Option<Pid>,
 }
@@ -29,7 +34,14 @@ impl Tree {
         }
     }
 
-    pub fn rss_bytes(&self) -> u64 {
+    pub fn measure(&self) -> Measured {
+        Measured {
+            rss_bytes: 0,
+            processes: 0,
+        }
+    }
+
+    pub fn own_bytes(&self) -> u64 {
         0
     }
 

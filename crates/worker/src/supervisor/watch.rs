@@ -12,12 +12,15 @@ use super::cgroup::Cgroup;
 use super::clock::wall_ms;
 use super::launch::{launch, remove_scratch};
 use super::link::{AgentGone, Link};
+use super::result_file;
 use super::sys::{self, Events, Pid, Reaped};
-use super::tree::Tree;
-use super::wire::{Command, Exited, Reason, Start, Started, Status};
+use super::tree::{Measured, Tree};
+use super::wire::{Command, Excess, Exited, Limits, Reason, Start, Started, Status};
 
 const SAMPLE_FIRST: Duration = Duration::from_millis(20);
 const SAMPLE_LATER: Duration = Duration::from_secs(1);
+/// Where nothing but the samples holds a tree to its limits.
+const SAMPLE_LIMITED: Duration = Duration::from_millis(50);
 const NEVER: BootMs = BootMs(u64::MAX);
 
 pub fn supervise() -> io::Result<()> {
@@ -99,20 +102,25 @@ struct Stopping {
 struct Sampler {
     next: BootMs,
     interval: Duration,
+    /// The longest time between two samples.
+    slowest: Duration,
     peak_bytes: u64,
 }
 
 impl Watch {
     /// `None` if the command could not be started; the agent has been told.
     fn begin(start: Start, mut link: Link, events: Events) -> Option<Self> {
-        let cgroup = if start.cgroup { Cgroup::create() } else { None };
-        // A command that could not be found again must not be started.
+        // A command that could not be found again must not be started, nor one whose limits cannot be set.
         let launched = Tree::new()
             .map_err(|error| error.to_string())
-            .and_then(|tree| Ok((tree, launch(&start, cgroup.as_ref())?)));
+            .and_then(|tree| {
+                let cgroup = group(&start)?;
+                let command = launch(&start, cgroup.as_ref())?;
+                Ok((tree, cgroup, command))
+            });
         // Kept open, the output would merely end with this process.
         let _ = sys::release_output();
-        let (mut tree, command) = match launched {
+        let (mut tree, cgroup, command) = match launched {
             Ok(launched) => launched,
             Err(error) => {
                 link.send(&Status::NotStarted {
@@ -136,6 +144,11 @@ impl Watch {
         let sampler = Sampler {
             next: started.plus(SAMPLE_FIRST),
             interval: SAMPLE_FIRST,
+            slowest: if measured(&start.limits, cgroup.as_ref()) {
+                SAMPLE_LIMITED
+            } else {
+                SAMPLE_LATER
+            },
             peak_bytes: 0,
         };
         Some(Self {
@@ -182,7 +195,12 @@ impl Watch {
                 }
                 _ => {}
             }
-            self.sampler.sample_if_due(&self.tree, now);
+            if let Some(reached) = self.sampler.sample_if_due(&self.tree, now)
+                && measured(&self.start.limits, self.cgroup.as_ref())
+                && let Some(excess) = self.excess_of(reached)
+            {
+                return Ok(stop_reason.unwrap_or(Reason::Excess(excess)));
+            }
             if self
                 .events
                 .wait(Some(self.link.as_fd()), self.next_moment())?
@@ -191,6 +209,20 @@ impl Watch {
                 return Ok(Reason::AgentGone);
             }
         }
+    }
+
+    /// Whether the tree as measured is beyond a limit.
+    fn excess_of(&self, reached: Measured) -> Option<Excess> {
+        let limits = &self.start.limits;
+        // Pages that processes share were counted for each of them: before anybody is killed they are counted once.
+        let is_over = |most: u64| reached.rss_bytes > most && self.tree.own_bytes() > most;
+        if limits.memory_bytes.is_some_and(is_over) {
+            return Some(Excess::Memory);
+        }
+        limits
+            .processes
+            .is_some_and(|most| reached.processes > most)
+            .then_some(Excess::Processes)
     }
 
     fn next_moment(&self) -> BootMs {
@@ -253,7 +285,7 @@ impl Watch {
 
     /// Kills all that is left, removes the scratch directory and takes the account.
     fn clear(&mut self, reason: Reason) -> Exited {
-        self.sampler.sample(&self.tree);
+        let _ = self.sampler.sample(&self.tree);
         sys::raise_priority();
         let mut killed = None;
         self.tree
@@ -265,7 +297,13 @@ impl Watch {
         }
         let usage = sys::children_usage();
         let grouped_cpu_ms = self.cgroup.as_ref().map_or(0, Cgroup::cpu_ms);
+        let grouped = self.cgroup.as_ref().is_some_and(Cgroup::limits);
+        let excess = match reason {
+            Reason::Excess(excess) => Some(excess),
+            _ => self.cgroup.as_ref().and_then(Cgroup::excess),
+        };
         self.cgroup = None;
+        let left = result_file::read(&self.start.scratch);
         let ended_at = self
             .ended
             .as_ref()
@@ -280,20 +318,45 @@ impl Watch {
             cpu_ms: usage.cpu_ms.max(grouped_cpu_ms),
             peak_rss_bytes: usage.peak_rss_bytes.max(self.sampler.peak_bytes),
             scratch_error: remove_scratch(&self.start.scratch),
+            excess,
+            grouped,
+            left,
         }
     }
 }
 
+/// The command's group, with its limits in force; the error says what could not be set.
+fn group(start: &Start) -> Result<Option<Cgroup>, String> {
+    if !start.cgroup {
+        return Ok(None);
+    }
+    let Some(cgroup) = Cgroup::create(start.groups.as_ref()) else {
+        return Ok(None);
+    };
+    if cgroup.limits() {
+        cgroup.restrict(&start.limits)?;
+    }
+    Ok(Some(cgroup))
+}
+
+/// Whether it is up to the samples to notice an excess.
+fn measured(limits: &Limits, cgroup: Option<&Cgroup>) -> bool {
+    (limits.memory_bytes.is_some() || limits.processes.is_some())
+        && !cgroup.is_some_and(Cgroup::limits)
+}
+
 impl Sampler {
-    fn sample_if_due(&mut self, tree: &Tree, now: BootMs) {
-        if self.next <= now {
-            self.sample(tree);
-            self.interval = (self.interval * 2).min(SAMPLE_LATER);
+    fn sample_if_due(&mut self, tree: &Tree, now: BootMs) -> Option<Measured> {
+        (self.next <= now).then(|| {
+            self.interval = (self.interval * 2).min(self.slowest);
             self.next = now.plus(self.interval);
-        }
+            self.sample(tree)
+        })
     }
 
-    fn sample(&mut self, tree: &Tree) {
-        self.peak_bytes = self.peak_bytes.max(tree.rss_bytes());
+    fn sample(&mut self, tree: &Tree) -> Measured {
+        let reached = tree.measure();
+        self.peak_bytes = self.peak_bytes.max(reached.rss_bytes);
+        reached
     }
 }

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::BootMs;
+use super::cgroup::Groups;
 
 pub const FRAME_MAX: usize = 1 << 20;
 const HEAD: usize = size_of::<u32>();
@@ -38,6 +39,46 @@ pub struct Start {
     pub timeout_grace_ms: u64,
     /// Use a control group of its own where one may be made.
     pub cgroup: bool,
+    /// Where such groups are made; beside this process's own group unless given.
+    pub groups: Option<Groups>,
+    /// The working directory; the scratch directory unless given.
+    pub cwd: Option<PathBuf>,
+    /// Whom to become.
+    pub user: Option<String>,
+    pub stdin: Option<String>,
+    /// Written to a private file, whose path the last argument already is.
+    pub script: Option<String>,
+    pub limits: Limits,
+}
+
+/// What the tree may use; `None` is no limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    pub memory_bytes: Option<u64>,
+    pub cpu_milli: Option<u32>,
+    pub open_files: Option<u64>,
+    pub processes: Option<u64>,
+}
+
+impl Limits {
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// The limit that a tree went beyond.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Excess {
+    Memory,
+    Processes,
+}
+
+/// What a command left in its result file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Left {
+    Text(String),
+    /// Why there is no text to use, for people.
+    Unusable(String),
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -68,6 +109,11 @@ pub struct Exited {
     pub peak_rss_bytes: u64,
     /// Why the scratch directory could not be removed, if it could not.
     pub scratch_error: Option<String>,
+    /// The limit it went beyond, as far as that was seen.
+    pub excess: Option<Excess>,
+    /// Whether a control group held it to its limits.
+    pub grouped: bool,
+    pub left: Option<Left>,
 }
 
 /// Why an attempt's command ended.
@@ -81,6 +127,8 @@ pub enum Reason {
     Timeout,
     /// The agent asked for it.
     Killed(KillReason),
+    /// It went beyond a limit and was killed for it.
+    Excess(Excess),
     /// The agent died or let go.
     AgentGone,
     /// The command could not be started.

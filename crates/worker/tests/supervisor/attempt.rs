@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use drumtower_worker::exec::{self, Chunk, Outcome, Running, Spec};
+use drumtower_worker::exec::{self, Chunk, Limits, Outcome, Running, Spec};
 use drumtower_worker::supervisor::BootMs;
 use libtest_mimic::{Failed, Trial};
 use tokio::sync::mpsc;
@@ -38,6 +38,12 @@ impl Attempt {
             timeout: None,
             timeout_grace: Duration::ZERO,
             cgroup: true,
+            groups: None,
+            cwd: None,
+            user: None,
+            stdin: None,
+            script: None,
+            limits: Limits::default(),
         };
         Self { root, marker, spec }
     }

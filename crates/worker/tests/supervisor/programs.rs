@@ -25,6 +25,12 @@ pub fn agent() -> ExitCode {
         timeout: None,
         timeout_grace: Duration::ZERO,
         cgroup: get(AGENT_CGROUP) == "true",
+        groups: None,
+        cwd: None,
+        user: None,
+        stdin: None,
+        script: None,
+        limits: exec::Limits::default(),
     };
     let lease = Duration::from_millis(get(AGENT_LEASE_MS).parse().expect("a number"));
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");

@@ -33,6 +33,10 @@ async fn environment_is_exactly_as_defined() {
         "LANG=C.UTF-8".to_owned(),
         "TZ=UTC".to_owned(),
         format!("DRUMTOWER_SCRATCH={}", scratch.display()),
+        format!(
+            "DRUMTOWER_RESULT_FILE={}/.drumtower-result.json",
+            scratch.display()
+        ),
     ];
     expected.extend(given.map(|(name, value)| format!("{name}={value}")));
     expected.sort();

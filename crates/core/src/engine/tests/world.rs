@@ -410,6 +410,8 @@ pub(super) fn hello(process: u64, stream: u64, capacity: u32) -> Hello {
         version: "1".into(),
         labels: BTreeMap::new(),
         exec: true,
+        http: true,
+        enforcement: Default::default(),
         handlers: vec!["noop".into()],
         capacity,
     }

@@ -127,6 +127,7 @@ fn describe(operation: Operation, schemas: &mut Schemas) -> Option<Entry> {
         Operation::RerunRun => runs::rerun(schemas),
         Operation::ReadLogs => runs::logs(),
         Operation::ListWorkers => system::workers(schemas),
+        Operation::ShowWorker => system::worker(schemas),
         Operation::CreateToken => system::create_token(schemas),
         Operation::ListTokens => system::tokens(schemas),
         Operation::RevokeToken => system::revoke_token(),

@@ -47,6 +47,50 @@ pub fn page_bytes() -> u64 {
     u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
 }
 
+/// Processors that a command is kept to.
+pub struct CpuSet(libc::cpu_set_t);
+
+impl CpuSet {
+    /// So many of those that this process may use, another choice in each process; `None` when that is no restriction.
+    pub fn of(count: u32) -> Option<Self> {
+        let mut allowed = MaybeUninit::<libc::cpu_set_t>::zeroed();
+        // SAFETY: `allowed` is writable and of the size given; all-zero is a valid set.
+        let allowed = unsafe {
+            check(libc::sched_getaffinity(
+                0,
+                size_of::<libc::cpu_set_t>(),
+                allowed.as_mut_ptr(),
+            ))
+            .ok()?;
+            allowed.assume_init()
+        };
+        let numbers = 0..libc::CPU_SETSIZE as usize;
+        // SAFETY: the numbers are below the size of the set.
+        let is_in = |cpu: &usize| unsafe { libc::CPU_ISSET(*cpu, &allowed) };
+        let usable: Vec<usize> = numbers.filter(is_in).collect();
+        let count = count as usize;
+        if count >= usable.len() {
+            return None;
+        }
+        let first = std::process::id() as usize % usable.len();
+        // SAFETY: all-zero is the empty set, and the numbers are below its size.
+        let chosen = unsafe {
+            let mut chosen = MaybeUninit::<libc::cpu_set_t>::zeroed().assume_init();
+            for cpu in usable.iter().cycle().skip(first).take(count) {
+                libc::CPU_SET(*cpu, &mut chosen);
+            }
+            chosen
+        };
+        Some(Self(chosen))
+    }
+
+    /// Keeps this process and those it starts to the set. Async-signal-safe. A refusal changes nothing.
+    pub fn apply(&self) {
+        // SAFETY: the set is live and of the size given.
+        unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &self.0) };
+    }
+}
+
 /// Waits for the agent, for the end of a child, and for a moment on the boot clock. Signals must be blocked before.
 pub struct Events {
     child_signals: OwnedFd,

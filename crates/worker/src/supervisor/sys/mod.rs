@@ -10,18 +10,25 @@ mod platform;
 #[path = "portable.rs"]
 mod platform;
 
+mod limit;
+mod user;
+
 use std::fs::File;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 
+pub use limit::{Resource, limit};
 pub use platform::{
-    Events, become_subreaper, boot_clock_ms, close_inherited, die_with_parent, raise_priority,
+    CpuSet, Events, become_subreaper, boot_clock_ms, close_inherited, die_with_parent,
+    raise_priority,
 };
 
 #[cfg(target_os = "linux")]
 pub use platform::page_bytes;
+
+pub use user::{User, effective_user};
 
 pub type Pid = libc::pid_t;
 

@@ -25,6 +25,17 @@ pub fn close_inherited() {}
 
 pub fn raise_priority() {}
 
+/// Processes cannot be kept to processors here.
+pub struct CpuSet;
+
+impl CpuSet {
+    pub fn of(_count: u32) -> Option<Self> {
+        None
+    }
+
+    pub fn apply(&self) {}
+}
+
 pub struct Events;
 
 impl Events {

@@ -1,5 +1,7 @@
 //! `drumtower worker`: who is connected and how they are.
 
+mod show;
+
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
@@ -11,6 +13,7 @@ use crate::output::{Cell, Column, Output, bytes, duration, text};
 #[derive(Debug, Subcommand)]
 pub enum Command {
     List(List),
+    Show(show::Show),
 }
 
 /// List workers with their state and load
@@ -77,6 +80,7 @@ const COLUMNS: &[Column] = &[
 
 pub fn run(command: Command) -> Result<()> {
     match command {
+        Command::Show(show) => show.run(),
         Command::List(list) => {
             let client = Client::new(&list.connect)?;
             let workers = client.items(Call::get("/api/v1/workers"))?;
@@ -110,16 +114,20 @@ fn number(worker: &Value, pointer: &str) -> u64 {
 
 /// What a worker can run.
 fn offers(worker: &Value) -> String {
-    let exec = text(worker, "exec") == "true";
+    let flag = |key: &str| text(worker, key) == "true";
     let handlers = worker
         .get("handlers")
         .and_then(Value::as_array)
         .map_or(0, Vec::len);
-    match (exec, handlers) {
-        (true, 0) => "exec".to_owned(),
-        (true, count) => format!("exec, {count} handlers"),
-        (false, count) => format!("{count} handlers"),
+    let mut offers: Vec<String> = ["exec", "http"]
+        .into_iter()
+        .filter(|key| flag(key))
+        .map(str::to_owned)
+        .collect();
+    if handlers > 0 || offers.is_empty() {
+        offers.push(format!("{handlers} handlers"));
     }
+    offers.join(", ")
 }
 
 #[cfg(test)]
