@@ -30,7 +30,7 @@ const AHEAD_MS: i64 = 60_000;
 const LIVES: i64 = 1_000_000;
 
 /// What belongs to people and stays where it is.
-const KEPT: [&str; 4] = ["lock", "drumtower.toml", DIRECTORY, "lost+found"];
+const KEPT: [&str; 5] = ["lock", "drumtower.toml", DIRECTORY, "tls", "lost+found"];
 
 #[derive(Debug)]
 pub struct Restored {
