@@ -216,7 +216,7 @@ fn a_store_of_a_newer_version() {
         .unwrap_or_default();
     let known: String = known.chars().take_while(char::is_ascii_digit).collect();
     let said = format!(
-        "error: the store has schema version 99, this program knows {known}: start a newer drumtower\n"
+        "error: the store has schema version 99, this program knows {known}: start a newer drumtower, or go back with `drumtower restore DIR/backups/before-upgrade-…`\n"
     );
     place.expect(&done, 1, &said);
 }
