@@ -35,13 +35,28 @@ pub const COMMANDS: &[Command] = &[
         usage: "[--long]",
         help: "Runs, in this order, and stops at the first failure:\n  \
                format, clippy with warnings denied, a build of `drumtower` in which tests can choose where it dies,\n  \
-               every test of the workspace.\n\
+               every test of the workspace, and the HTTP API with `cargo xtask schemathesis`.\n\
                Tests that start real processes find the binary by DRUMTOWER_BIN.\n\
                Programs the tests call (strace) are installed by apt-get when missing.\n\n\
                Options:\n  --long  soak sizes: sets DRUMTOWER_LONG=1 for every test\n\n\
                Examples:\n  cargo xtask test\n  cargo xtask test --long",
         flags: &["--long"],
         options: &[],
+        passes_to: None,
+    },
+    Command {
+        name: "schemathesis",
+        summary: "try the HTTP API with data made from its own description",
+        usage: "[--seed N] [--built]",
+        help: "Starts a server with a worker in a directory of its own and lets schemathesis call every operation of\n\
+               /api/openapi.json: the examples, the edges of the schemas, 200 random requests an operation, and chains of\n\
+               requests along the links. A 5xx, or an answer that the description does not promise, fails it.\n\
+               Schemathesis is installed by pip into target/schemathesis; `cargo xtask test` runs this too.\n\n\
+               Options:\n  --seed N  another course of random data than that of CI\n  \
+               --built   take the debug build as it is\n\n\
+               Examples:\n  cargo xtask schemathesis\n  cargo xtask schemathesis --seed 7",
+        flags: &["--built"],
+        options: &["--seed"],
         passes_to: None,
     },
     Command {
@@ -100,7 +115,7 @@ pub fn overview() -> String {
         "The one door for people who build Drumtower.\n\nUsage: cargo xtask COMMAND\n\nCommands:\n",
     );
     for command in COMMANDS {
-        let _ = writeln!(text, "  {:<8} {}", command.name, command.summary);
+        let _ = writeln!(text, "  {:<12} {}", command.name, command.summary);
     }
     text.push_str(
         "\nStart with `cargo xtask dev`; run `cargo xtask test` before you send a change.\n",

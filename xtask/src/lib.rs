@@ -11,6 +11,7 @@ pub mod command;
 pub mod dist;
 pub mod generators;
 pub mod needs;
+pub mod schemathesis;
 pub mod steps;
 pub mod tidy;
 pub mod tree;

@@ -10,7 +10,7 @@ use xtask::cargo::{
     build_test_binary, cargo, run,
 };
 use xtask::steps::{Step, run_all};
-use xtask::{command, dist, generators, needs};
+use xtask::{command, dist, generators, needs, schemathesis};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
@@ -47,6 +47,7 @@ fn dispatch(arguments: &[String]) -> Result<()> {
         "test" => test(own.iter().any(|flag| flag == "--long")),
         "lint" => lint(),
         "bench" => bench(passed),
+        "schemathesis" => schemathesis::run(&own),
         "codegen" => generators::write_all(),
         "dist" => make_packages(&own),
         other => bail!("cargo xtask {other} is in the table and does nothing; give it an arm"),
@@ -102,6 +103,7 @@ fn test(long: bool) -> Result<()> {
         Step::new("clippy", clippy()),
         Step::new("build", build_test_binary()),
         Step::new("tests", tests),
+        Step::new("api", schemathesis::step()?),
     ];
     run_all(
         if long {

@@ -32,6 +32,9 @@ const PROGRAMS: &[Need] = &[
         program: "ip",
         package: "iproute2",
         why: "a test lets a worker join from a network of its own",
+        program: "python3",
+        package: "python3-venv",
+        why: "schemathesis, which tries the HTTP API, is written in it",
     },
 ];
 

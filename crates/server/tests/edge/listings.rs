@@ -84,16 +84,19 @@ async fn runs_are_found_by_age_and_origin() {
         "task": {"handler": {"name": "nobody"}},
     });
     admin.put(path, &body).await.expect(201);
-    let mut made = Vec::new();
-    for _ in 0..3 {
+    // Ids of one millisecond are not told apart by time, so each of the three is of another one.
+    let mut made: Vec<(String, String)> = Vec::new();
+    while made.len() < 3 {
         let id = trigger(&admin, "x").await["id"]
             .as_str()
             .unwrap()
             .to_owned();
         let run = admin.get(&format!("/api/v1/runs/{id}")).await.expect(200);
-        made.push((id, run["created"].as_str().unwrap().to_owned()));
-        // Ids of one millisecond are not told apart by time.
-        tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+        let created = run["created"].as_str().unwrap().to_owned();
+        match made.last() {
+            Some((_, last)) if *last == created => made.clear(),
+            _ => made.push((id, created)),
+        }
     }
     let list = async |query: &str| -> Vec<String> {
         let page = admin
@@ -107,18 +110,18 @@ async fn runs_are_found_by_age_and_origin() {
     };
     let (first, second, third) = (&made[0], &made[1], &made[2]);
     let since = list(&format!("job=x&since={}", second.1)).await;
-    assert_eq!(since, [third.0.clone(), second.0.clone()]);
+    assert_eq!(since, [third.0.as_str(), second.0.as_str()]);
     let until = list(&format!("job=x&until={}", second.1)).await;
-    assert_eq!(until, [first.0.clone()]);
+    assert_eq!(until.first(), Some(&first.0));
     let between = list(&format!("job=x&since={}&until={}", second.1, third.1)).await;
-    assert_eq!(between, [second.0.clone()]);
+    assert_eq!(between, [second.0.as_str()]);
     crate::server::eventually("the schedule has made a run", async || {
         let runs = list("origin=schedule&limit=1000").await;
         (!runs.is_empty()).then_some(())
     })
     .await;
     let by_call = list("origin=api").await;
-    assert_eq!(by_call.len(), 3);
+    assert!(by_call.len() >= 3);
     for query in [
         "origin=cron",
         "since=today",
