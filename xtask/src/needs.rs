@@ -32,6 +32,8 @@ const PROGRAMS: &[Need] = &[
         program: "ip",
         package: "iproute2",
         why: "a test lets a worker join from a network of its own",
+    },
+    Need {
         program: "python3",
         package: "python3-venv",
         why: "schemathesis, which tries the HTTP API, is written in it",

@@ -29,10 +29,10 @@ pub fn step() -> Result<Command> {
 }
 
 pub fn run(flags: &[String]) -> Result<()> {
-    let seed = flags.iter().find_map(|flag| flag.strip_prefix("--seed="));
-    let seed = seed.unwrap_or(SEED);
+    let given = flags.iter().skip_while(|flag| *flag != "--seed").nth(1);
+    let seed = given.map_or(SEED, String::as_str);
     if seed.parse::<u64>().is_err() {
-        bail!("--seed={seed}: give a whole number");
+        bail!("--seed {seed}: give a whole number");
     }
     if !flags.iter().any(|flag| flag == "--built") {
         run_command(build_test_binary())?;
@@ -40,6 +40,7 @@ pub fn run(flags: &[String]) -> Result<()> {
     let home = target().join("schemathesis");
     let program = install(&home)?;
     let server = Server::start(&home.join(format!("run-{}", std::process::id())))?;
+    server.seed()?;
     let mut command = Command::new(program);
     command
         .arg("--config-file")
@@ -48,13 +49,16 @@ pub fn run(flags: &[String]) -> Result<()> {
         .arg("--header")
         .arg(format!("Authorization: Bearer {}", server.token))
         .arg(format!("{}/api/openapi.json", server.url))
+        .env("SCHEMATHESIS_HOOKS", "hooks")
+        .env("PYTHONPATH", ours(""))
+        .env("PYTHONDONTWRITEBYTECODE", "1")
         .current_dir(&server.directory);
     // Not by `run`, whose message would show the token.
     let status = command.status().context("schemathesis cannot be started")?;
     if !status.success() {
         let log = server.keep_log(&home)?;
         bail!(
-            "schemathesis ended with {status}: see above; `cargo xtask schemathesis --seed={seed}` repeats it, {} is the \
+            "schemathesis ended with {status}: see above; `cargo xtask schemathesis --seed {seed}` repeats it, {} is the \
              server's log",
             log.display()
         );
@@ -148,6 +152,17 @@ impl Server {
             }
             thread::sleep(Duration::from_millis(50));
         }
+    }
+
+    /// Applies what random requests can refer to.
+    fn seed(&self) -> Result<()> {
+        let mut apply = Command::new(binary_path(Profile::Debug));
+        apply
+            .args(["apply", "--file"])
+            .arg(ours("seed.yaml"))
+            .env("DRUMTOWER_URL", &self.url)
+            .env("DRUMTOWER_TOKEN", &self.token);
+        run_command(apply)
     }
 
     fn keep_log(&self, home: &Path) -> Result<PathBuf> {
