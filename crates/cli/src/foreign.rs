@@ -158,6 +158,16 @@ const WORDS: &[(&str, &[&str], &str)] = &[
         &["new", "add"],
         "drumtower token create NAME --role ROLE",
     ),
+    (
+        "import",
+        &["cron", "cronjob", "crond"],
+        "drumtower import crontab FILE",
+    ),
+    (
+        "import",
+        &["k8s", "kubernetes"],
+        "drumtower import k8s-cronjob FILE",
+    ),
 ];
 
 /// The error with a hint, if the words on the command line call for one.
@@ -292,6 +302,7 @@ mod tests {
             ("job create x --overlap skp -- a", "'skip'"),
             ("run list --state faild", "'failed'"),
             ("job list -o jsn", "'json'"),
+            ("import crontb x", "'crontab'"),
         ] {
             let said = said(line);
             assert!(

@@ -18,6 +18,7 @@ mod duration;
 mod export;
 mod failure;
 mod foreign;
+mod import;
 mod job;
 mod logging;
 mod manifest;
@@ -94,6 +95,9 @@ enum Command {
     Apply(apply::Apply),
     Diff(diff::Diff),
     Export(export::Export),
+    /// Make jobs of a crontab or of Kubernetes CronJobs
+    #[command(subcommand)]
+    Import(import::Command),
     /// Jobs: create, edit, list, show, next, explain, trigger, pause, resume, versions, diff, restore, delete, apply
     #[command(subcommand)]
     Job(job::Command),
@@ -153,6 +157,7 @@ fn main() -> ExitCode {
         Command::Apply(apply) => apply.run(apply::Telling::Plan),
         Command::Diff(diff) => diff.run(),
         Command::Export(export) => export.run(),
+        Command::Import(command) => import::run(command),
         Command::Job(command) => job::run(command),
         Command::Calendar(command) => calendar::run(command),
         Command::Run(command) => run::run(command),

@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use crate::client::Client;
 use crate::connect::Connect;
-use crate::failure::{Failure, Result};
+use crate::failure::{Exit, Failure, Result};
 use crate::manifest::{self, Document, Spec};
 use crate::output::{Format, Output, View, line, write};
 
@@ -120,6 +120,27 @@ fn apply(client: &Client, steps: &[Step], telling: Telling, output: Output) -> R
         Some(failure) => Err(failure),
         None => Ok(()),
     }
+}
+
+/// Plans, prints and applies documents that were made here. What exists under their names is changed only on purpose.
+pub fn apply_documents(
+    client: &Client,
+    documents: Vec<Document>,
+    replace: bool,
+    output: Output,
+) -> Result<()> {
+    let steps = plan(client, documents)?;
+    if output.output == Format::Table {
+        write(&words::plan(&steps, View::of_stdout()))?;
+    }
+    let others = steps.iter().filter(|step| step.action == Action::Change);
+    let others: Vec<String> = others.map(Step::title).collect();
+    if !replace && !others.is_empty() {
+        let message = format!("there is already {}: nothing was done", others.join(", "));
+        return Err(Failure::new(Exit::Refused, message)
+            .remedy("--replace changes them, --prefix gives the new ones other names"));
+    }
+    apply(client, &steps, Telling::Plan, output)
 }
 
 /// What applying these files would do.

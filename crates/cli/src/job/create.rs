@@ -24,6 +24,7 @@ use crate::output::{Cell, Format, Output, View, write};
 ///         --timeout 20m --label team=billing -- /usr/local/bin/report --all
 ///     drumtower job create disk --every 1h --shell 'df -h | sort'
 ///     drumtower job create greet --param name=Ada -- sh -c 'echo "$DRUMTOWER_PARAMS"'
+///     drumtower job create ping --every 1m --http https://example.com/health
 ///     drumtower job create bill --handler bill --dry-run
 ///
 /// --dry-run prints the manifest instead, for a file to keep and to `drumtower apply`.
@@ -130,7 +131,14 @@ fn refused(error: SpecError) -> Failure {
         "bounds.start" => "--start".to_owned(),
         "bounds.end" => "--end".to_owned(),
         "misfire.window" => "--misfire-window".to_owned(),
+        "task.exec.cwd" | "task.exec.user" | "task.exec.stdin" | "task.exec.shell" => {
+            error.field.replace("task.exec.", "--")
+        }
+        "task.http.url" => "--http".to_owned(),
+        "task.http.body" => "--body".to_owned(),
         field if field.starts_with("labels") => "--label".to_owned(),
+        field if field.starts_with("task.exec.env") => "--env".to_owned(),
+        field if field.starts_with("task.http.headers") => "--header".to_owned(),
         field => field.to_owned(),
     };
     Failure::usage(format!("{flag}: {}", error.message))

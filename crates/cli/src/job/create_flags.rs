@@ -140,11 +140,36 @@ impl Times {
 #[command(next_help_heading = "Task")]
 pub struct Action {
     /// A function that a worker registered under this name, instead of a program
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["shell", "command"])]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["shell", "http", "command", "env", "cwd", "user", "stdin"])]
     handler: Option<String>,
     /// A line for `sh`, with pipes and variables, instead of a program
-    #[arg(long, value_name = "LINE", conflicts_with = "command")]
+    #[arg(long, value_name = "LINE", conflicts_with_all = ["http", "command"])]
     shell: Option<String>,
+    /// A request to this address, instead of a program
+    #[arg(long, value_name = "URL", conflicts_with_all = ["command", "env", "cwd", "user", "stdin"])]
+    http: Option<String>,
+    /// The method of the request; GET unless given
+    #[arg(long, value_name = "METHOD", requires = "http", ignore_case = true,
+          value_parser = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"], hide_possible_values = true)]
+    method: Option<String>,
+    /// A header of the request; may be repeated
+    #[arg(long = "header", value_name = "NAME=VALUE", requires = "http")]
+    headers: Vec<String>,
+    /// The body of the request; the parameters as JSON unless given
+    #[arg(long, value_name = "TEXT", requires = "http")]
+    body: Option<String>,
+    /// A variable of the program's environment; may be repeated
+    #[arg(long, value_name = "KEY=VALUE")]
+    env: Vec<String>,
+    /// The working directory on the worker; an empty one of its own unless given
+    #[arg(long, value_name = "DIR")]
+    cwd: Option<String>,
+    /// The user to run it as; needs a worker that runs as root
+    #[arg(long, value_name = "USER")]
+    user: Option<String>,
+    /// Text on the program's standard input
+    #[arg(long, value_name = "TEXT")]
+    stdin: Option<String>,
     /// The program and its arguments, after `--`
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
@@ -152,15 +177,44 @@ pub struct Action {
 
 impl Action {
     pub fn task(&self) -> Result<Value> {
-        match (&self.handler, &self.shell) {
-            (Some(name), _) => Ok(json!({"handler": {"name": name}})),
-            (None, Some(line)) => Ok(json!({"exec": {"argv": ["sh", "-c", line]}})),
-            (None, None) if self.command.is_empty() => Err(Failure::usage(
-                "what shall it run? give a program after `--`, a line for the shell with --shell, or a handler with --handler",
-            )
-            .remedy("drumtower job create hello --every 10s -- echo hello")),
-            (None, None) => Ok(json!({"exec": {"argv": self.command}})),
+        if let Some(name) = &self.handler {
+            return Ok(json!({"handler": {"name": name}}));
         }
+        if let Some(url) = &self.http {
+            return self.request(url);
+        }
+        let mut exec = Keys::new();
+        match &self.shell {
+            Some(line) => exec.insert("shell".to_owned(), json!(line)),
+            None if self.command.is_empty() => {
+                return Err(Failure::usage(
+                    "what shall it run? give a program after `--`, a line for the shell with --shell, an address with --http, or a handler with --handler",
+                )
+                .remedy("drumtower job create hello --every 10s -- echo hello"));
+            }
+            None => exec.insert("argv".to_owned(), json!(self.command)),
+        };
+        let env = pairs("--env", &self.env)?;
+        if !env.is_empty() {
+            exec.insert("env".to_owned(), Value::Object(env));
+        }
+        text(&mut exec, "cwd", self.cwd.as_ref());
+        text(&mut exec, "user", self.user.as_ref());
+        text(&mut exec, "stdin", self.stdin.as_ref());
+        Ok(json!({"exec": exec}))
+    }
+
+    fn request(&self, url: &str) -> Result<Value> {
+        let mut http = Keys::new();
+        http.insert("url".to_owned(), json!(url));
+        let headers = pairs("--header", &self.headers)?;
+        if !headers.is_empty() {
+            http.insert("headers".to_owned(), Value::Object(headers));
+        }
+        let method = self.method.as_ref().map(|method| method.to_uppercase());
+        text(&mut http, "method", method.as_ref());
+        text(&mut http, "body", self.body.as_ref());
+        Ok(json!({"http": http}))
     }
 
     /// A whole line given as one word is rarely the name of a program.

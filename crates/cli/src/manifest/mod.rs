@@ -18,7 +18,7 @@ use crate::failure::Failure;
 
 use fault::describe;
 pub use fault::{Fault, unknown};
-use places::Places;
+pub use places::Places;
 pub use source::{Source, collect};
 
 /// What a manifest gives, and where it stands.
@@ -179,6 +179,18 @@ pub fn parse(source: &Source) -> (Vec<Document>, Vec<Fault>) {
         }
     }
     (documents, faults)
+}
+
+/// Where the keys of each document stand; `None` of one that cannot be read.
+pub fn places_of(text: &str) -> Vec<Option<Places>> {
+    read::<Places>(text).map(Result::ok).collect()
+}
+
+/// Each document as it is, or why it cannot be read.
+pub fn values_of(source: &Source) -> Vec<Result<Value, Fault>> {
+    let values = read::<Value>(&source.text);
+    let values = values.map(|value| value.map_err(|error| describe(source, &error, None)));
+    values.collect()
 }
 
 fn kindless(source: &Source, places: Option<&Places>) -> Fault {

@@ -1,0 +1,288 @@
+//! `drumtower import crontab`: a job for each line of a crontab, with the meaning that cron gives it.
+
+mod line;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use clap::Args;
+use drumtower_core::schedule::{
+    AnyDay, Direction, Schedule, ScheduleEntry, ScheduleSpec, WarningCode, preview,
+};
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+
+use super::jobs::{Imported, Names};
+use super::{Options, name, read, zone};
+use crate::failure::Result;
+use crate::manifest::Source;
+use line::{Entry, Line};
+
+/// Make jobs of a crontab
+///
+/// Prints manifests, or applies them with --apply; what has no counterpart or means something
+/// else is listed, line by line. Understood are the format of users and, with --system, that of
+/// /etc/crontab; NAME=value lines, CRON_TZ, SHELL, `%`, and comments, which become descriptions.
+///
+///     crontab -l | drumtower import crontab -
+///     drumtower import crontab /etc/crontab --system --prefix web1- --label host=web1
+///     crontab -l | drumtower import crontab - --apply
+///
+/// Jobs keep what cron does: runs may overlap, and times that were missed make no run. Take
+/// `overlap` and `misfire` out of the manifests for what is usual here.
+#[derive(Args, Debug)]
+#[command(verbatim_doc_comment)]
+pub struct Crontab {
+    /// The file, or `-` for standard input
+    #[arg(value_name = "FILE|-")]
+    file: PathBuf,
+    /// Lines name a user after the times, as in /etc/crontab and /etc/cron.d
+    #[arg(long)]
+    system: bool,
+    #[command(flatten)]
+    options: Options,
+}
+
+impl Crontab {
+    pub fn run(self) -> Result<()> {
+        let source = read(&self.file)?;
+        let system = self.system
+            || self.file.starts_with("/etc/crontab")
+            || self.file.starts_with("/etc/cron.d");
+        let imported = import(&source, system, &self.options)?;
+        self.options.finish(imported)
+    }
+}
+
+/// What holds for the lines below it.
+struct Context {
+    env: BTreeMap<String, String>,
+    shell: String,
+    zone: String,
+    /// The comment directly above.
+    comment: Vec<String>,
+}
+
+fn import(source: &Source, system: bool, options: &Options) -> Result<Imported> {
+    let mut imported = Imported::new(&source.name);
+    let mut names = Names::default();
+    let zone = usual_zone(options, &mut imported);
+    let mut context = Context {
+        env: BTreeMap::new(),
+        shell: "/bin/sh".to_owned(),
+        zone,
+        comment: Vec::new(),
+    };
+    for (index, text) in source.text.lines().enumerate() {
+        let number = index as u64 + 1;
+        match line::read(text, system) {
+            Err(message) => imported.fault(number, message),
+            Ok(Line::Blank) => context.comment.clear(),
+            Ok(Line::Comment(comment)) => context.comment(comment, system),
+            Ok(Line::Setting { name, value }) => {
+                context.comment.clear();
+                context.set(number, name, value, &mut imported);
+            }
+            Ok(Line::Entry(entry)) => {
+                let name = names.unique(&format!(
+                    "{}{}",
+                    options.prefix,
+                    name::of_command(&entry.command)
+                ));
+                let keys = context.job(number, &entry, &name, options, &mut imported);
+                if let Some(keys) = keys {
+                    imported.add(options, number, keys, false)?;
+                }
+                context.comment.clear();
+            }
+        }
+    }
+    in_general(system, options, &mut imported);
+    Ok(imported)
+}
+
+/// The zone of lines without `CRON_TZ`: cron goes by the clock of its machine.
+fn usual_zone(options: &Options, imported: &mut Imported) -> String {
+    if let Some(zone) = &options.timezone {
+        return zone.clone();
+    }
+    match zone::local() {
+        Some(zone) => {
+            imported.note(
+                0,
+                format!(
+                    "times are read in {zone}, the zone of this machine; --timezone names another"
+                ),
+            );
+            zone
+        }
+        None => {
+            imported.note(
+                0,
+                "times are read in UTC: this machine's zone has no name; --timezone names another",
+            );
+            "UTC".to_owned()
+        }
+    }
+}
+
+/// What holds for every job alike is said once.
+fn in_general(system: bool, options: &Options, imported: &mut Imported) {
+    if imported.documents.is_empty() {
+        return;
+    }
+    imported.note(
+        0,
+        format!(
+            "a run is stopped after {}; cron sets no limit; --timeout names another",
+            options.timeout
+        ),
+    );
+    imported.note(0, "runs may overlap and missed times make no run, as with cron; remove `overlap` and `misfire` for what is usual here");
+    imported.note(0, "commands run on any worker, in an empty directory of their own unless HOME is set above them; cron runs them in the home directory of their user");
+    if system {
+        imported.note(0, "`user` needs a worker that runs as root");
+    }
+}
+
+impl Context {
+    /// A comment is a description unless it is a line that was put out of use, or the heading that crontabs come with.
+    fn comment(&mut self, comment: String, system: bool) {
+        let heading = comment.contains("dom") && comment.contains("dow");
+        let entry = matches!(line::read(&comment, system), Ok(Line::Entry(entry)) if compiled(&entry.times, "UTC").is_ok());
+        match heading || entry || comment.is_empty() {
+            true => self.comment.clear(),
+            false => self.comment.push(comment),
+        }
+    }
+
+    fn set(&mut self, line: u64, name: String, value: String, imported: &mut Imported) {
+        match name.as_str() {
+            "CRON_TZ" | "TZ" => match zone::is_known(&value) {
+                true => {
+                    if name == "TZ" {
+                        imported.note(line, "TZ is taken for the zone of the times below, and handed to the commands");
+                        self.env.insert(name, value.clone());
+                    }
+                    self.zone = value;
+                }
+                false => imported.fault(line, format!("`{value}` is not in the time-zone database: use an IANA name such as `Europe/Berlin`")),
+            },
+            "SHELL" => self.shell = value,
+            "MAILTO" | "MAILFROM" => imported.note(
+                line,
+                format!("{name} is not carried over: what a command prints is kept as the log of its run"),
+            ),
+            "RANDOM_DELAY" | "START_HOURS_RANGE" | "CONTENT_TYPE" | "CONTENT_TRANSFER_ENCODING" => {
+                imported.note(line, format!("{name} is not carried over"));
+            }
+            _ => {
+                self.env.insert(name, value);
+            }
+        }
+    }
+
+    /// The keys of the job for an entry; `None` when there can be none.
+    fn job(
+        &self,
+        line: u64,
+        entry: &Entry,
+        name: &str,
+        options: &Options,
+        imported: &mut Imported,
+    ) -> Option<Map<String, Value>> {
+        if entry.times.eq_ignore_ascii_case("@reboot") {
+            imported.note(line, format!("@reboot makes no job: nothing here happens at the start of a machine; let the system start `{}`", entry.command));
+            return None;
+        }
+        let times = entry.times.to_ascii_lowercase();
+        let warnings = match compiled(&times, &self.zone) {
+            Ok(warnings) => warnings,
+            Err(message) => {
+                imported.fault(line, message);
+                return None;
+            }
+        };
+        let mut when = json!({"cron": times});
+        if !zone::is_utc(&self.zone) {
+            when["timezone"] = json!(self.zone);
+        }
+        if warnings.contains(&WarningCode::DstGap) {
+            when["dst_gap"] = json!("at_transition");
+            imported.note(line, format!("{name}: at a time that clocks skip it runs when they change, as with cron (dst_gap: at_transition)"));
+        }
+        if both_days(&times) {
+            imported.note(line, format!("{name}: both days are given, and either counts, as with cron; `day_rule: and` asks for both"));
+        }
+        let keys = json!({
+            "name": name,
+            "schedule": [when],
+            "overlap": "allow",
+            "misfire": {"policy": "skip"},
+            "timeout": options.timeout,
+            "task": {"exec": self.exec(entry)},
+        });
+        let Value::Object(mut keys) = keys else {
+            return None;
+        };
+        if !self.comment.is_empty() {
+            keys.insert("description".to_owned(), json!(self.comment.join("\n")));
+        }
+        Some(keys)
+    }
+
+    fn exec(&self, entry: &Entry) -> Value {
+        let mut exec = match self.shell.as_str() {
+            "/bin/sh" | "sh" => json!({"shell": entry.command}),
+            shell => json!({"argv": [shell, "-c", entry.command]}),
+        };
+        if !self.env.is_empty() {
+            exec["env"] = json!(self.env);
+        }
+        if let Some(home) = self.env.get("HOME") {
+            exec["cwd"] = json!(home);
+        }
+        if let Some(user) = &entry.user {
+            exec["user"] = json!(user);
+        }
+        if let Some(stdin) = &entry.stdin {
+            exec["stdin"] = json!(stdin);
+        }
+        exec
+    }
+}
+
+/// Reads times; what is to be warned of.
+fn compiled(times: &str, zone: &str) -> std::result::Result<Vec<WarningCode>, String> {
+    let entries = [ScheduleEntry {
+        cron: Some(times.to_ascii_lowercase()),
+        timezone: Some(zone.to_owned()),
+        ..ScheduleEntry::default()
+    }];
+    let spec = ScheduleSpec {
+        entries: &entries,
+        calendar: None,
+        jitter: None,
+        bounds: None,
+    };
+    let schedule = Schedule::compile(&spec, &AnyDay).map_err(|error| error.fault().to_string())?;
+    let Some(schedule) = schedule else {
+        return Ok(Vec::new());
+    };
+    let now = Timestamp::now().as_millisecond();
+    let warnings = preview(&schedule, &spec, None, now, 1, Direction::Forwards).warnings;
+    Ok(warnings.into_iter().map(|warning| warning.code).collect())
+}
+
+fn both_days(times: &str) -> bool {
+    let fields: Vec<&str> = times.split(' ').collect();
+    let restricted = |at: usize| {
+        fields
+            .get(at)
+            .is_some_and(|field| !field.starts_with(['*', '?']))
+    };
+    restricted(2) && restricted(4)
+}
+
+#[cfg(test)]
+mod tests;

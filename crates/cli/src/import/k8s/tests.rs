@@ -1,0 +1,157 @@
+//! What becomes of a CronJob, and what is said about it.
+
+use clap::Parser;
+
+use super::*;
+
+#[derive(Parser)]
+struct Given {
+    #[command(flatten)]
+    options: Options,
+}
+
+fn imported(text: &str, flags: &[&str]) -> Imported {
+    let given = Given::parse_from([&["import"], flags].concat());
+    let source = Source {
+        name: "cj.yaml".into(),
+        text: text.into(),
+    };
+    import(&source, &given.options).expect("an import")
+}
+
+fn notes(imported: &Imported) -> Vec<String> {
+    imported
+        .notes
+        .iter()
+        .map(|note| note.at(&imported.source))
+        .collect()
+}
+
+const REPORT: &str = r#"apiVersion: batch/v1
+kind: CronJob
+metadata:
+  name: report
+  namespace: billing
+  labels: {app.kubernetes.io/name: report}
+spec:
+  schedule: "30 2 * * *"
+  timeZone: Europe/Berlin
+  suspend: true
+  concurrencyPolicy: Forbid
+  startingDeadlineSeconds: 200
+  successfulJobsHistoryLimit: 3
+  jobTemplate:
+    spec:
+      backoffLimit: 2
+      activeDeadlineSeconds: 600
+      template:
+        spec:
+          restartPolicy: Never
+          containers:
+            - name: report
+              image: registry/report:1.2
+              command: [/bin/report]
+              args: ["--day", "$(DAY)"]
+              workingDir: /srv
+              env:
+                - {name: DAY, value: today}
+                - {name: PASSWORD, valueFrom: {secretKeyRef: {name: db, key: password}}}
+              volumeMounts: [{name: data, mountPath: /data}]
+          volumes: [{name: data, emptyDir: {}}]
+"#;
+
+#[test]
+fn what_has_a_counterpart_is_carried_over() {
+    let made = imported(REPORT, &[]);
+    assert_eq!(made.faults, []);
+    let document = &made.documents[0];
+    assert!(document.paused);
+    assert_eq!(
+        document.body().expect("a body"),
+        json!({
+            "kind": "Job",
+            "name": "report",
+            "namespace": "billing",
+            "labels": {"app.kubernetes.io/name": "report"},
+            "schedule": [{"cron": "30 2 * * *", "timezone": "Europe/Berlin"}],
+            "misfire": {"policy": "latest", "window": "200s"},
+            "timeout": "600s",
+            "task": {"exec": {"argv": ["/bin/report", "--day", "$(DAY)"], "cwd": "/srv", "env": {"DAY": "today"}}},
+        })
+    );
+}
+
+#[test]
+fn what_has_none_is_named_with_its_line() {
+    let said = notes(&imported(REPORT, &[]));
+    let expected = [
+        "cj.yaml:13: report: successfulJobsHistoryLimit 3 is not carried over",
+        "cj.yaml:16: report: 2 is not carried over: a failed run is not repeated",
+        "cj.yaml:31: report: volumes is not carried over: the command sees the files of the worker",
+        "cj.yaml:24: report: `$(NAME)` is not filled in here: use a shell and $NAME",
+        "cj.yaml:29: report: PASSWORD is not carried over: its value comes from elsewhere in the cluster",
+        "cj.yaml:23: report: image \"registry/report:1.2\" is not carried over: the command runs on a worker as it is; what it needs must be there",
+        "cj.yaml:30: report: volumeMounts is not carried over: the command sees the files of the worker",
+        "cj.yaml:10: report: a manifest cannot say it: pause the job with `drumtower job pause report`, or import with --apply",
+    ];
+    assert_eq!(said, expected);
+}
+
+#[test]
+fn what_cannot_be_done_is_refused_with_a_remedy() {
+    let faults = |text: String| {
+        let made = imported(&text, &[]);
+        let faults = made.faults.iter();
+        faults
+            .map(|fault| fault.at(&made.source))
+            .collect::<Vec<_>>()
+    };
+    let replace = faults(REPORT.replace("Forbid", "Replace"));
+    assert_eq!(replace.len(), 1);
+    assert!(
+        replace[0].starts_with("cj.yaml:11: report: concurrencyPolicy: `Replace` is not available"),
+        "{replace:?}"
+    );
+    let bare = faults(REPORT.replace("              command: [/bin/report]\n", ""));
+    assert!(bare[0].contains("`command` is missing"), "{bare:?}");
+    let odd = faults(REPORT.replace("30 2 * * *", "99 2 * * *"));
+    assert!(
+        odd[0].starts_with("cj.yaml:4: schedule[0].cron: "),
+        "{odd:?}"
+    );
+    assert_eq!(
+        faults("kind: Deployment\n".to_owned()),
+        ["cj.yaml: there is no CronJob in it"]
+    );
+}
+
+#[test]
+fn lists_prefixes_labels_and_zones_are_understood() {
+    let item = REPORT
+        .replace("  timeZone: Europe/Berlin\n", "")
+        .replace('\n', "\n    ");
+    let list = format!("apiVersion: v1\nkind: List\nitems:\n  - {item}\n  - {item}");
+    let made = imported(
+        &list,
+        &[
+            "--prefix",
+            "k-",
+            "--label",
+            "from=k8s",
+            "-n",
+            "moved",
+            "--timezone",
+            "Asia/Tokyo",
+        ],
+    );
+    assert_eq!(made.faults, []);
+    let titles: Vec<String> = made
+        .documents
+        .iter()
+        .map(|document| document.title())
+        .collect();
+    assert_eq!(titles, ["job moved/k-report", "job moved/k-report-2"]);
+    let body = made.documents[1].body().expect("a body");
+    assert_eq!(body["labels"]["from"], "k8s");
+    assert_eq!(body["schedule"][0]["timezone"], "Asia/Tokyo");
+}

@@ -1,0 +1,149 @@
+//! Jobs of other schedulers, imported and run.
+
+use drumtower_e2e::{Cli, Server, Site, Worker};
+use serde_json::json;
+
+struct World {
+    _worker: Worker,
+    _server: Server,
+    cli: Cli,
+    _site: Site,
+}
+
+fn world() -> World {
+    let site = Site::new();
+    let server = Server::start(&site);
+    let worker = Worker::start(&site, &server, "agent");
+    let cli = Cli::new(site.dir("home")).env("DRUMTOWER_DATA", server.data().display().to_string());
+    World {
+        _worker: worker,
+        _server: server,
+        cli,
+        _site: site,
+    }
+}
+
+const CRONTAB: &str = "\
+MAILTO=ops@example.com
+GREETING=hello
+# Greets.
+30 2 * * * cat; echo $GREETING%from cron
+@reboot /usr/bin/agent
+";
+
+#[test]
+fn a_crontab_becomes_jobs_that_do_the_same() {
+    let world = world();
+    let import = |more: &[&str]| {
+        let arguments = [
+            &["import", "crontab", "-", "--timezone", "Europe/Berlin"],
+            more,
+        ]
+        .concat();
+        world.cli.run_with_input(&arguments, CRONTAB)
+    };
+    let printed = import(&[]);
+    assert_eq!(printed.code, 0, "{printed:?}");
+    for said in [
+        "(standard input):1: MAILTO is not carried over",
+        "(standard input):5: @reboot makes no job",
+        "dst_gap: at_transition",
+    ] {
+        assert!(printed.stderr.contains(said), "{said}: {}", printed.stderr);
+    }
+    let diff = world
+        .cli
+        .run_with_input(&["diff", "-f", "-"], &printed.stdout);
+    let first = diff.stdout.lines().next();
+    assert_eq!(
+        (diff.code, first),
+        (1, Some("+ job default/cat")),
+        "{diff:?}"
+    );
+    let applied = import(&["--apply"]);
+    assert_eq!(applied.code, 0, "{applied:?}");
+    assert!(
+        applied.stdout.ends_with("job default/cat created\n"),
+        "{applied:?}"
+    );
+    assert_eq!(
+        world
+            .cli
+            .run_with_input(&["diff", "-f", "-"], &printed.stdout)
+            .code,
+        0
+    );
+    let again = import(&["--apply"]);
+    assert!(again.stdout.starts_with("= job default/cat\n"), "{again:?}");
+    let run = world.cli.ok(&["job", "trigger", "cat"]).trim().to_owned();
+    world.cli.ok(&["run", "wait", &run]);
+    assert_eq!(world.cli.ok(&["run", "logs", &run]), "from cron\nhello\n");
+    let refused = import(&["--apply", "--timeout", "1h"]);
+    assert_eq!(refused.code, 4, "{refused:?}");
+    assert!(
+        refused.stderr.contains("there is already job default/cat"),
+        "{refused:?}"
+    );
+    assert!(refused.stderr.contains("--replace"), "{refused:?}");
+    assert_eq!(import(&["--apply", "--timeout", "1h", "--replace"]).code, 0);
+    let broken = world
+        .cli
+        .run_with_input(&["import", "crontab", "-"], "61 * * * * true\n");
+    let said = broken.failed(2);
+    assert!(
+        said.contains(":1: cron `61 * * * *`: minute field"),
+        "{said}"
+    );
+}
+
+const CRON_JOB: &str = "\
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: report}
+spec:
+  schedule: '* * * * *'
+  timeZone: Etc/UTC
+  suspend: true
+  concurrencyPolicy: Forbid
+  jobTemplate:
+    spec:
+      backoffLimit: 0
+      activeDeadlineSeconds: 60
+      template:
+        spec:
+          restartPolicy: Never
+          containers:
+            - {name: c, image: busybox, command: [sh, -c], args: ['echo $DAY'], env: [{name: DAY, value: monday}]}
+";
+
+#[test]
+fn a_suspended_cron_job_becomes_a_job_that_is_paused_from_the_start() {
+    let world = world();
+    let import = ["import", "k8s-cronjob", "-"];
+    let done = world
+        .cli
+        .run_with_input(&[&import[..], &["--apply"]].concat(), CRON_JOB);
+    assert_eq!(done.code, 0, "{done:?}");
+    assert!(
+        done.stderr
+            .contains("report: image \"busybox\" is not carried over"),
+        "{done:?}"
+    );
+    let job = world.cli.json(&["job", "show", "report"]);
+    assert!(job["paused"].is_object(), "{job}");
+    assert_eq!(job["fires"], 0);
+    assert_eq!(job["spec"]["schedule"], json!([{"cron": "* * * * *"}]));
+    let run = world
+        .cli
+        .ok(&["job", "trigger", "report"])
+        .trim()
+        .to_owned();
+    world.cli.ok(&["run", "wait", &run]);
+    assert_eq!(world.cli.ok(&["run", "logs", &run]), "monday\n");
+    let replaced = CRON_JOB.replace("Forbid", "Replace");
+    let said = world.cli.run_with_input(&import, &replaced).failed(2);
+    assert!(
+        said.contains(":8: report: concurrencyPolicy: `Replace` is not available"),
+        "{said}"
+    );
+}
