@@ -144,7 +144,7 @@ pub fn memory() {
 pub fn open_files() {
     let world = world().agent(4);
     for task in tasks("ulimit -n", json!({"limits": {"open_files": 99}})) {
-        assert_eq!(printed(&world, task), "99\n");
+        assert_eq!(printed(&world, task).trim(), "99");
     }
 }
 
@@ -170,11 +170,7 @@ pub fn cpu() {
     };
     for task in tasks(text, json!({"limits": {"cpu": 0.5}})) {
         let printed = printed(&world, task);
-        let expected = if by == "cgroup2" {
-            "50000 100000\n"
-        } else {
-            "1\n"
-        };
-        assert_eq!(printed, expected, "{by}");
+        let expected = if by == "cgroup2" { "50000 100000" } else { "1" };
+        assert_eq!(printed.trim(), expected, "{by}");
     }
 }
