@@ -31,6 +31,14 @@ async fn described(admin: &Client) -> Vec<Described> {
     all
 }
 
+/// Settings have names of their own; other things are called as one likes.
+fn name<'a>(path: &str, other: &'a str) -> &'a str {
+    match path.contains("/settings/") {
+        true => "notify",
+        false => other,
+    }
+}
+
 /// The path with something in it for each parameter.
 fn filled(path: &str) -> String {
     let id = match path.contains("/tokens/") {
@@ -38,7 +46,7 @@ fn filled(path: &str) -> String {
         false => "run_0000000000001",
     };
     path.replace("{namespace}", "default")
-        .replace("{name}", "x")
+        .replace("{name}", name(path, "x"))
         .replace("{id}", id)
         .replace("{code}", "stale")
         .replace("{version}", "1")
@@ -99,7 +107,7 @@ async fn its_examples_of_requests_are_taken() {
         }
         let path = path
             .replace("{namespace}", "default")
-            .replace("{name}", "greet");
+            .replace("{name}", name(&path, "greet"));
         for (kind, content) in content {
             let example = content["examples"]["plain"]["value"].to_string();
             let headers = [("content-type", kind.as_str())];
