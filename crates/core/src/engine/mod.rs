@@ -48,8 +48,8 @@ use std::collections::BTreeMap;
 
 use crate::lease;
 use crate::model::{
-    Actor, CalendarRef, Counters, JobRecord, Limits, NamespaceName, Now, Run, RunId, SegmentId,
-    SessionId, SettingKey, SettingRow, TokenId, TokenRow,
+    Actor, CalendarRef, Counters, JobId, JobName, JobRecord, Limits, NamespaceName, Now, Run,
+    RunId, SegmentId, SessionId, SettingKey, SettingRow, TokenId, TokenRow,
 };
 use crate::wheel::Wheel;
 
@@ -226,6 +226,12 @@ impl Engine {
     /// The workers as people see them.
     pub fn workers(&self) -> Vec<WorkerView> {
         self.fleet.view()
+    }
+
+    /// How a job that is held in memory is called; the jobs of a batch are, until its commit is acknowledged.
+    pub fn name_of(&self, job: JobId) -> Option<(&NamespaceName, &JobName)> {
+        let row = &self.jobs.get(job)?.row;
+        Some((&row.namespace, &row.name))
     }
 
     fn effect(&mut self, effect: Effect) {

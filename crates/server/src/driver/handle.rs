@@ -14,6 +14,8 @@ use drumtower_core::engine::{
 use drumtower_core::model::{Actor, RunId};
 use tokio::sync::{mpsc, oneshot, watch};
 
+use super::tap::Tap;
+
 /// Messages that may wait for a worker that does not read; beyond that its stream is closed.
 const STREAM_QUEUE: usize = 65_536;
 /// How long a caller whose change is under way waits for a store that cannot commit.
@@ -111,6 +113,7 @@ pub struct Handle {
     watchers: Watchers,
     health: watch::Receiver<Health>,
     changed: Changed,
+    tap: Tap,
 }
 
 impl Handle {
@@ -120,6 +123,7 @@ impl Handle {
         watchers: Watchers,
         health: watch::Receiver<Health>,
         changed: Changed,
+        tap: Tap,
     ) -> Self {
         Self {
             inbox,
@@ -128,7 +132,13 @@ impl Handle {
             watchers,
             health,
             changed,
+            tap,
         }
+    }
+
+    /// What was committed, for whoever wants to follow it.
+    pub fn tap(&self) -> &Tap {
+        &self.tap
     }
 
     /// Carries a command out and answers once it is durable.

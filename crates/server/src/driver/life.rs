@@ -21,6 +21,7 @@ use super::clock::Clock;
 use super::handle::{Health, Message, Stop, Unavailable};
 use super::load::load;
 use super::perform::Performer;
+use super::tap::{Outlet, Told};
 use super::writer::{Outcome, Writer};
 
 /// How many messages are taken from the inbox before the batch is looked at.
@@ -41,6 +42,7 @@ pub(super) enum End {
 struct Flight {
     seq: u64,
     effects: Vec<Effect>,
+    told: Told,
     outcome: oneshot::Receiver<Outcome>,
 }
 
@@ -62,6 +64,7 @@ pub(super) struct Surroundings<'a> {
     pub(super) inbox: &'a mut mpsc::Receiver<Message>,
     pub(super) stops: &'a mut mpsc::Receiver<Stop>,
     pub(super) performer: &'a mut Performer,
+    pub(super) outlet: &'a mut Outlet,
     pub(super) health: &'a watch::Sender<Health>,
     /// Left for the life after this one.
     pub(super) believed_offset: &'a mut Option<i64>,
@@ -151,6 +154,7 @@ impl<'a> Life<'a> {
                 self.step(now, Input::Tick)?;
             }
             self.work(now)?;
+            self.around.outlet.look(now, &self.engine);
             let sent = self.flight.is_none() && self.send_batch(now)?;
             for request in self.engine.take_loads() {
                 self.start_load(request, None);
@@ -177,10 +181,13 @@ impl<'a> Life<'a> {
             None => self.around.performer.perform(batch.effects),
             Some(changes) => {
                 let seq = changes.seq;
-                let outcome = self.around.writer.commit(Arc::new(changes));
+                let changes = Arc::new(changes);
+                let told = self.around.outlet.note(&self.engine, &changes);
+                let outcome = self.around.writer.commit(changes);
                 self.flight = Some(Flight {
                     seq,
                     effects: batch.effects,
+                    told,
                     outcome,
                 });
             }
@@ -261,10 +268,12 @@ impl<'a> Life<'a> {
                 drumtower_store::failpoint::hit("after_commit");
                 self.engine.acknowledge(flight.seq);
                 self.around.performer.perform(flight.effects);
+                self.around.outlet.committed(flight.told);
                 Ok(())
             }
             Outcome::DoneAndDeposed => {
                 self.around.performer.perform(flight.effects);
+                self.around.outlet.committed(flight.told);
                 Err(Unavailable::NotReady(
                     "another server took over; starting anew".into(),
                 ))
@@ -279,6 +288,7 @@ impl<'a> Life<'a> {
                     "the outcome of a commit stays unknown; all state is read anew"
                 );
                 self.around.performer.outcome_unknown(flight.effects);
+                self.around.outlet.unknown(&flight.told);
                 Err(Unavailable::NotReady(
                     "starting anew after a commit of unknown outcome".into(),
                 ))
@@ -328,6 +338,7 @@ impl<'a> Life<'a> {
             .send_replace(Health::Impaired(why.to_string()));
         if let Some(flight) = self.flight.take() {
             self.around.performer.outcome_unknown(flight.effects);
+            self.around.outlet.unknown(&flight.told);
         }
         for work in self.queue.drain(..) {
             if let Work::Message(message) = work {

@@ -16,6 +16,7 @@ mod handle;
 mod life;
 mod load;
 mod perform;
+pub mod tap;
 mod writer;
 
 use std::sync::Arc;
@@ -32,6 +33,7 @@ pub use handle::{Handle, Health, RunWatch, StreamMessage, Unavailable};
 use handle::{Changed, Message, Stop, Watchers};
 use life::{End, Life, Surroundings, guarded};
 use perform::Performer;
+use tap::{Outlet, Tap};
 use writer::Writer;
 
 /// The size of the inbox unless told otherwise.
@@ -71,6 +73,7 @@ pub fn start(
     let watchers = Watchers::default();
     let writer = Writer::start(options.clone(), store, Arc::clone(&reader), health.clone())?;
     let performer = Performer::new(watchers.clone(), tokens, settings);
+    let (tap, outlet) = Tap::start()?;
     let driver = Driver {
         options,
         reader,
@@ -79,6 +82,7 @@ pub fn start(
         messages,
         stops,
         performer,
+        outlet,
         health,
         believed_offset: None,
     };
@@ -93,7 +97,14 @@ pub fn start(
         tokens: tokens_changed,
         settings: settings_changed,
     };
-    Ok(Handle::new(inbox, stop, watchers, healthy, changed))
+    Ok(Handle::new(
+        inbox,
+        stop,
+        watchers,
+        healthy,
+        changed,
+        tap,
+    ))
 }
 
 struct Driver {
@@ -104,6 +115,7 @@ struct Driver {
     messages: mpsc::Receiver<Message>,
     stops: mpsc::Receiver<Stop>,
     performer: Performer,
+    outlet: Outlet,
     health: watch::Sender<Health>,
     /// What the last life believed of the wall clock: a step that it held back is not believed for its end.
     believed_offset: Option<i64>,
@@ -166,6 +178,7 @@ impl Driver {
             inbox: &mut self.messages,
             stops: &mut self.stops,
             performer: &mut self.performer,
+            outlet: &mut self.outlet,
             health: &self.health,
             believed_offset: &mut self.believed_offset,
         };

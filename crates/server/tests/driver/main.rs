@@ -1,5 +1,6 @@
 //! The driver under every answer that a store can give.
 
+mod facts;
 mod faulty;
 mod outcomes;
 mod streams;

@@ -1,0 +1,202 @@
+//! From a change set to facts.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use drumtower_core::change::{ChangeSet, JobChange, RunChange};
+use drumtower_core::engine::{WorkerState, WorkerView};
+use drumtower_core::model::{
+    CalendarVersion, JobId, JobName, JobRow, NamespaceName, Reason, Run, RunState, Unfired,
+    WorkerName,
+};
+
+use super::fact::{
+    CalendarFact, ERROR_BYTES, Fact, JobDeed, JobFact, JobKey, RunEnd, RunFact, UnfiredFact,
+    WorkerDeed, WorkerFact,
+};
+
+/// Keys of jobs are shared between facts; a fact without one would need its own.
+const KEYS: usize = 100_000;
+
+/// What a commit says beside its rows: how the jobs that it names by id are called.
+pub type Names = Vec<(JobId, NamespaceName, JobName)>;
+
+#[derive(Default)]
+pub struct Digest {
+    keys: BTreeMap<JobId, Arc<JobKey>>,
+    fleet: Option<BTreeMap<WorkerName, (WorkerState, Option<NamespaceName>)>>,
+}
+
+impl Digest {
+    pub fn commit(&mut self, changes: &ChangeSet, names: Names) -> Vec<Fact> {
+        self.learn(names);
+        let mut facts = Vec::with_capacity(changes.runs.len() + changes.jobs.len());
+        for change in changes.jobs.values() {
+            facts.push(self.job(change, changes));
+        }
+        for version in changes.calendars.values() {
+            facts.push(calendar(version));
+        }
+        for range in changes.unfired.values() {
+            facts.extend(self.unfired(range));
+        }
+        for change in changes.runs.values() {
+            facts.extend(self.run(change));
+        }
+        facts
+    }
+
+    fn learn(&mut self, names: Names) {
+        if self.keys.len() + names.len() > KEYS {
+            self.keys.clear();
+        }
+        for (id, namespace, name) in names {
+            self.keys.entry(id).or_insert_with(|| {
+                Arc::new(JobKey {
+                    id,
+                    namespace,
+                    name,
+                })
+            });
+        }
+    }
+
+    fn job(&self, change: &JobChange, changes: &ChangeSet) -> Fact {
+        let (JobChange::Insert(row) | JobChange::Update(row)) = change;
+        let deed = if row.deleted {
+            JobDeed::Deleted
+        } else if changes.versions.contains_key(&(row.id, row.version)) {
+            JobDeed::Put
+        } else if row.paused.is_some() {
+            JobDeed::Paused
+        } else {
+            JobDeed::Resumed
+        };
+        Fact::Job(JobFact {
+            job: self.key_of(row),
+            deed,
+            version: row.version,
+            revision: row.revision,
+            at: row.updated,
+        })
+    }
+
+    fn key_of(&self, row: &JobRow) -> Arc<JobKey> {
+        self.keys.get(&row.id).cloned().unwrap_or_else(|| {
+            Arc::new(JobKey {
+                id: row.id,
+                namespace: row.namespace.clone(),
+                name: row.name.clone(),
+            })
+        })
+    }
+
+    fn unfired(&self, range: &Unfired) -> Option<Fact> {
+        Some(Fact::Unfired(UnfiredFact {
+            job: self.keys.get(&range.job).cloned()?,
+            first: range.first,
+            last: range.last,
+            count: range.count,
+            reason: range.reason,
+        }))
+    }
+
+    fn run(&self, change: &RunChange) -> Option<Fact> {
+        let run = change.run();
+        let first = run.attempts.first();
+        Some(Fact::Run(RunFact {
+            run: run.id,
+            job: self.keys.get(&run.job).cloned()?,
+            state: run.state,
+            made: matches!(change, RunChange::Insert(_) | RunChange::InsertFinished(_)),
+            created: run.created,
+            due: run.due,
+            at: run.transitions.last().map_or(run.created, |last| last.at),
+            attempts: u32::try_from(run.attempts.len()).unwrap_or(u32::MAX),
+            assigned: first.map(|attempt| attempt.assigned),
+            started: first.and_then(|attempt| attempt.started),
+            worker: run.attempts.last().map(|attempt| attempt.worker.clone()),
+            end: run.state.is_terminal().then(|| end(run)),
+        }))
+    }
+
+    /// Compares the fleet with the last look at it; the first look tells nothing.
+    pub fn fleet(&mut self, workers: Vec<WorkerView>) -> Vec<Fact> {
+        let now: BTreeMap<_, _> = workers
+            .into_iter()
+            .map(|worker| (worker.name, (worker.state, worker.namespace)))
+            .collect();
+        let mut facts = Vec::new();
+        if let Some(before) = &self.fleet {
+            let fact = |name: &WorkerName, deed, state: &(WorkerState, Option<NamespaceName>)| {
+                Fact::Worker(WorkerFact {
+                    name: name.clone(),
+                    namespace: state.1.clone(),
+                    deed,
+                    state: state.0,
+                })
+            };
+            for (name, state) in &now {
+                match before.get(name) {
+                    None => facts.push(fact(name, WorkerDeed::Joined, state)),
+                    Some(old) if old != state => facts.push(fact(name, WorkerDeed::Changed, state)),
+                    Some(_) => {}
+                }
+            }
+            for (name, state) in before {
+                if !now.contains_key(name) {
+                    facts.push(fact(name, WorkerDeed::Left, state));
+                }
+            }
+        }
+        self.fleet = Some(now);
+        facts
+    }
+
+    /// Nobody looked at the fleet for a while: what it was then is no measure any more.
+    pub fn forget_fleet(&mut self) {
+        self.fleet = None;
+    }
+}
+
+fn calendar(version: &CalendarVersion) -> Fact {
+    Fact::Calendar(CalendarFact {
+        namespace: version.spec.namespace.clone(),
+        name: version.spec.name.clone(),
+        version: version.version,
+        deleted: version.deleted,
+        at: version.created,
+    })
+}
+
+fn end(run: &Run) -> RunEnd {
+    let ends = || {
+        run.attempts
+            .iter()
+            .filter_map(|attempt| attempt.end.as_ref())
+    };
+    let last = run.attempts.last().and_then(|attempt| attempt.end.as_ref());
+    RunEnd {
+        reason: run.transitions.last().map_or(
+            match run.state {
+                RunState::Completed => Reason::Succeeded,
+                RunState::Cancelled => Reason::Cancelled,
+                _ => Reason::TaskFailed,
+            },
+            |last| last.reason,
+        ),
+        duration_ms: last.map_or(0, |end| end.duration_ms),
+        exit_code: last.and_then(|end| end.exit_code),
+        cpu_ms: ends().map(|end| end.cpu_ms).sum(),
+        peak_memory_bytes: ends().map(|end| end.peak_memory_bytes).max().unwrap_or(0),
+        error: run.error.as_deref().map(beginning),
+    }
+}
+
+/// As much of a text as a fact carries, cut between characters.
+fn beginning(text: &str) -> Box<str> {
+    let cut = (0..=ERROR_BYTES.min(text.len()))
+        .rev()
+        .find(|place| text.is_char_boundary(*place));
+    Box::from(&text[..cut.unwrap_or(0)])
+}

@@ -1,0 +1,168 @@
+//! What became true, in few words: enough to count, to show and to notify, without the rows themselves.
+
+use std::sync::Arc;
+
+use drumtower_core::engine::WorkerState;
+use drumtower_core::model::{
+    CalendarName, JobId, JobName, NamespaceName, Reason, RunId, RunState, UnfiredReason, WallMs,
+    WorkerName,
+};
+
+/// How much of an error a fact carries; the run itself has it whole.
+pub const ERROR_BYTES: usize = 512;
+
+/// Facts that became true together, in order.
+#[derive(Debug)]
+pub struct Chunk {
+    /// The number of the first of them; the others follow without gaps.
+    pub first: u64,
+    pub facts: Vec<Fact>,
+}
+
+impl Chunk {
+    /// The number after the last of them.
+    pub fn end(&self) -> u64 {
+        self.first + self.facts.len() as u64
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Fact {
+    Run(RunFact),
+    Job(JobFact),
+    Calendar(CalendarFact),
+    Unfired(UnfiredFact),
+    Worker(WorkerFact),
+}
+
+/// A job by all that it is called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobKey {
+    pub id: JobId,
+    pub namespace: NamespaceName,
+    pub name: JobName,
+}
+
+/// A run as a commit left it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunFact {
+    pub run: RunId,
+    pub job: Arc<JobKey>,
+    pub state: RunState,
+    /// This commit made the run.
+    pub made: bool,
+    pub created: WallMs,
+    /// When it should start.
+    pub due: WallMs,
+    /// When it got into its state.
+    pub at: WallMs,
+    /// How many attempts there have been, the current one among them.
+    pub attempts: u32,
+    /// When its first attempt was given to a worker.
+    pub assigned: Option<WallMs>,
+    /// When its first attempt started, by the worker's clock.
+    pub started: Option<WallMs>,
+    /// The worker of its last attempt.
+    pub worker: Option<WorkerName>,
+    /// Present when it has ended.
+    pub end: Option<RunEnd>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunEnd {
+    pub reason: Reason,
+    /// Of the last attempt.
+    pub duration_ms: u64,
+    pub exit_code: Option<i32>,
+    /// Of all attempts together.
+    pub cpu_ms: u64,
+    pub peak_memory_bytes: u64,
+    /// The beginning of the error.
+    pub error: Option<Box<str>>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct JobFact {
+    pub job: Arc<JobKey>,
+    pub deed: JobDeed,
+    pub version: u32,
+    pub revision: u64,
+    pub at: WallMs,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JobDeed {
+    Put,
+    Paused,
+    Resumed,
+    Deleted,
+}
+
+impl JobDeed {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Put => "put",
+            Self::Paused => "paused",
+            Self::Resumed => "resumed",
+            Self::Deleted => "deleted",
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct CalendarFact {
+    pub namespace: NamespaceName,
+    pub name: CalendarName,
+    pub version: u32,
+    pub deleted: bool,
+    pub at: WallMs,
+}
+
+/// Times of a job's schedule that made no run. A range that grows is told again with the same `first`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UnfiredFact {
+    pub job: Arc<JobKey>,
+    pub first: WallMs,
+    pub last: WallMs,
+    pub count: u64,
+    pub reason: UnfiredReason,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct WorkerFact {
+    pub name: WorkerName,
+    pub namespace: Option<NamespaceName>,
+    pub deed: WorkerDeed,
+    /// As it is, or as it was when it left.
+    pub state: WorkerState,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WorkerDeed {
+    Joined,
+    Changed,
+    Left,
+}
+
+impl WorkerDeed {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Joined => "joined",
+            Self::Changed => "changed",
+            Self::Left => "left",
+        }
+    }
+}
+
+impl Fact {
+    /// The namespace it belongs to; `None` for a worker that serves all.
+    pub fn namespace(&self) -> Option<&NamespaceName> {
+        match self {
+            Self::Run(run) => Some(&run.job.namespace),
+            Self::Job(job) => Some(&job.job.namespace),
+            Self::Calendar(calendar) => Some(&calendar.namespace),
+            Self::Unfired(unfired) => Some(&unfired.job.namespace),
+            Self::Worker(worker) => worker.namespace.as_ref(),
+        }
+    }
+}
