@@ -24,6 +24,11 @@ const PROGRAMS: &[Need] = &[
         why: "the durability test watches the server's fdatasync calls with it",
     },
     Need {
+        program: "prometheus",
+        package: "prometheus",
+        why: "a test lets it scrape a server and take the shipped rules and dashboard",
+    },
+    Need {
         program: "faketime",
         package: "faketime",
         why: "tests set the clock of a running server with its library",

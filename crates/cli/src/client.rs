@@ -200,6 +200,13 @@ impl Client {
         }))
     }
 
+    /// The lines of a streamed answer as they are.
+    pub fn text_lines(&self, call: Call) -> Result<impl Iterator<Item = Result<String>> + '_> {
+        let response = self.start(&call.endless())?;
+        let lines = BufReader::new(response.into_body().into_reader()).lines();
+        Ok(lines.map(|line| line.map_err(|error| self.unreachable(&error))))
+    }
+
     fn start(&self, call: &Call) -> Result<Response<Body>> {
         let mut request = Request::builder()
             .method(call.method.clone())

@@ -31,6 +31,7 @@ mod schema;
 mod secure;
 mod serve;
 mod token;
+mod watch;
 mod work;
 mod worker;
 
@@ -107,6 +108,7 @@ enum Command {
     /// Runs: list, show, logs, cancel, wait, rerun
     #[command(subcommand)]
     Run(run::Command),
+    Watch(watch::Watch),
     /// Workers: list, show
     #[command(subcommand)]
     Worker(worker::Command),
@@ -161,6 +163,7 @@ fn main() -> ExitCode {
         Command::Job(command) => job::run(command),
         Command::Calendar(command) => calendar::run(command),
         Command::Run(command) => run::run(command),
+        Command::Watch(watch) => watch.run(),
         Command::Worker(command) => worker::run(command),
         Command::Token(command) => token::run(command),
         Command::Config(command) => config::command::run(command),

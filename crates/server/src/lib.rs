@@ -1,9 +1,8 @@
 //! The Drumtower server: the driver around the engine, and the thin edge that people and workers talk to.
 //!
 //! [`driver`] gathers, steps, commits and acts. [`api`] is REST, [`grpc`] the workers' streams, both on one port, both
-//! admitted by the one policy table of [`auth`]. [`logs`] keeps the output of attempts. [`backup`] copies the
-//! store. [`listen`] is the port,
-//! [`tls`] what makes it secret. [`serve`] puts it all together.
+//! admitted by the one policy table of [`auth`]. [`logs`] keeps the output of attempts, [`metrics`] counts,
+//! [`backup`] copies the store. [`listen`] is the port, [`tls`] what makes it secret. [`serve`] puts it all together.
 
 pub mod api;
 pub mod auth;
@@ -12,5 +11,6 @@ pub mod driver;
 pub mod grpc;
 pub mod listen;
 pub mod logs;
+pub mod metrics;
 pub mod serve;
 pub mod tls;

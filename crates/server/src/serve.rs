@@ -25,6 +25,7 @@ use crate::driver::{self, Handle, Health, SystemClock};
 use crate::grpc;
 use crate::listen::{accept, bind};
 use crate::logs::{self, Logs};
+use crate::metrics::Metrics;
 use crate::tls::{self, Acceptor};
 
 /// How long connections may take to end by themselves.
@@ -156,6 +157,7 @@ pub async fn run_on(
         version = env!("CARGO_PKG_VERSION"),
         "started"
     );
+    let counting = tokio::spawn(edge.metrics.clone().follow());
     started(announced);
     let renewing = tls.clone().map(|tls| tokio::spawn(tls.follow()));
     let connections = accept(listener, tls, router(edge), shutdown).await;
@@ -168,6 +170,7 @@ pub async fn run_on(
     if let Some(renewing) = renewing {
         renewing.abort();
     }
+    counting.abort();
     first_start::withdraw(&options.data);
     ended
 }
@@ -311,6 +314,8 @@ async fn open_doors(
         logs,
         cursors: api::cursor::Key::of(&meta.cluster),
         backups: Backups::new(options.data.clone(), options.backup.clone()),
+        metrics: Metrics::new(handle.tap()),
+        streams: api::changes::Streams::new().map_err(first_start::Error::Random)?,
         server: Arc::from(options.name.as_str()),
         data: Arc::new(options.data.clone()),
         stopping: stops,

@@ -266,6 +266,11 @@ impl Lines {
 }
 
 impl Line {
+    /// How many runs stand in it.
+    pub(super) fn waiting(&self) -> usize {
+        self.queue.len()
+    }
+
     pub(super) fn members(&self) -> &[ProcessId] {
         &self.members
     }

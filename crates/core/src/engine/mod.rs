@@ -27,6 +27,7 @@ mod delays;
 mod dispatch;
 mod effect;
 mod evict;
+mod figures;
 mod fire_job;
 mod fleet;
 mod fleet_view;
@@ -56,6 +57,7 @@ use crate::wheel::Wheel;
 pub use batch::Batch;
 pub use boot::{Boot, take_over};
 pub use effect::{Assign, Effect, Refusal, Reply, ToWorker, Triggered};
+pub use figures::Figures;
 pub use fleet_view::{WorkerState, WorkerView};
 pub use input::{
     AttemptRef, Command, Condition, Enforcement, Finished, Heartbeat, Hello, Input, JobRef,

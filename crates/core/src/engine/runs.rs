@@ -41,6 +41,10 @@ impl Runs {
         self.resident.keys().copied().collect()
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.resident.len()
+    }
+
     pub(super) fn expect(&self, id: RunId) -> &Resident {
         self.resident
             .get(&id)

@@ -11,6 +11,7 @@ mod body;
 mod bulk;
 mod calendar_view;
 mod calendars;
+pub mod changes;
 pub mod cursor;
 mod eras;
 mod explain;
@@ -21,6 +22,7 @@ mod job_view;
 mod jobs;
 mod log_text;
 mod logs;
+mod metrics;
 mod next;
 pub mod openapi;
 mod page;
@@ -47,6 +49,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::http::{Method, Uri};
+use axum::middleware::from_fn_with_state;
 use axum::routing::{MethodFilter, MethodRouter, on};
 use drumtower_store::Read;
 use tokio::sync::watch;
@@ -70,6 +73,8 @@ pub struct Edge {
     /// What seals the cursors of listings.
     pub cursors: cursor::Key,
     pub backups: Backups,
+    pub streams: changes::Streams,
+    pub metrics: crate::metrics::Metrics,
     /// How this server is called.
     pub server: Arc<str>,
     /// The data directory, for the file of the bootstrap token.
@@ -138,6 +143,7 @@ pub fn router(edge: Edge) -> Router {
     router
         .fallback(no_such_route)
         .method_not_allowed_fallback(method_not_allowed)
+        .layer(from_fn_with_state(edge.clone(), metrics::count_refusals))
         .with_state(edge)
 }
 
@@ -186,6 +192,8 @@ fn handler_of(operation: Operation, verb: MethodFilter) -> Option<MethodRouter<E
         Operation::CancelRun => on(verb, runs::cancel),
         Operation::RerunRun => on(verb, rerun::rerun),
         Operation::ReadLogs => on(verb, logs::read),
+        Operation::ShowMetrics => on(verb, metrics::show),
+        Operation::FollowChanges => on(verb, changes::follow),
         Operation::ListWorkers => on(verb, workers::list),
         Operation::ShowWorker => on(verb, workers::show),
         Operation::CreateToken => on(verb, tokens::create),

@@ -56,6 +56,7 @@ pub enum Kind {
     UnsupportedMediaType,
     InvalidField,
     Overloaded,
+    TooManyStreams,
     NotReady,
     Stopping,
     OutcomeUnknown,
@@ -97,6 +98,7 @@ impl Kind {
         Self::UnsupportedMediaType,
         Self::InvalidField,
         Self::Overloaded,
+        Self::TooManyStreams,
         Self::NotReady,
         Self::Stopping,
         Self::OutcomeUnknown,
@@ -175,6 +177,11 @@ impl Kind {
                 S::TOO_MANY_REQUESTS,
                 "overloaded",
                 "The server has too much to do",
+            ),
+            Self::TooManyStreams => (
+                S::TOO_MANY_REQUESTS,
+                "too_many_streams",
+                "Too many streams are open",
             ),
             Self::NotReady => (
                 S::SERVICE_UNAVAILABLE,
@@ -284,6 +291,8 @@ impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let body = serde_json::to_vec(&self.body()).unwrap_or_default();
         let mut response = (self.kind.status(), body).into_response();
+        // For whoever counts refusals.
+        response.extensions_mut().insert(self.kind);
         let headers = response.headers_mut();
         headers.insert(
             header::CONTENT_TYPE,

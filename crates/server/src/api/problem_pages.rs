@@ -48,6 +48,7 @@ pub fn of(kind: Kind) -> &'static str {
         Kind::UnsupportedMediaType => page!("unsupported_media_type"),
         Kind::InvalidField => page!("invalid_field"),
         Kind::Overloaded => page!("overloaded"),
+        Kind::TooManyStreams => page!("too_many_streams"),
         Kind::NotReady => page!("not_ready"),
         Kind::Stopping => page!("stopping"),
         Kind::OutcomeUnknown => page!("outcome_unknown"),

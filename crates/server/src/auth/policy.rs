@@ -39,6 +39,8 @@ pub enum Operation {
     CancelRun,
     RerunRun,
     ReadLogs,
+    FollowChanges,
+    ShowMetrics,
     ListWorkers,
     ShowWorker,
     CreateToken,
@@ -244,6 +246,8 @@ pub const DOORS: &[Door] = &[
         "/api/v1/runs/{id}/logs",
         LOOK,
     ),
+    rest(Operation::FollowChanges, Verb::Get, "/api/v1/changes", LOOK),
+    rest(Operation::ShowMetrics, Verb::Get, "/metrics", LOOK),
     rest(Operation::ListWorkers, Verb::Get, "/api/v1/workers", LOOK),
     rest(
         Operation::ShowWorker,

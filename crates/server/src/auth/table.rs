@@ -152,6 +152,13 @@ impl Authority {
             .map(|(_, principal)| principal.clone())
     }
 
+    /// How many tokens are good.
+    pub fn count(&self) -> usize {
+        let rows = self.shared.rows.read();
+        let rows = rows.unwrap_or_else(PoisonError::into_inner);
+        rows.values().map(Vec::len).sum()
+    }
+
     /// Whether a principal admitted before would still be known.
     pub fn still_knows(&self, principal: &Principal) -> bool {
         let Some(token) = principal.token else {

@@ -9,12 +9,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use drumtower_core::engine::{
-    Command, Refusal, Reply, StreamId, ToWorker, WorkerEvent, WorkerView,
+    Command, Figures, Refusal, Reply, StreamId, ToWorker, WorkerEvent, WorkerView,
 };
 use drumtower_core::model::{Actor, RunId};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::tap::Tap;
+use super::vitals::Vitals;
 
 /// Messages that may wait for a worker that does not read; beyond that its stream is closed.
 const STREAM_QUEUE: usize = 65_536;
@@ -54,6 +55,9 @@ pub(super) enum Message {
     Workers {
         answer: oneshot::Sender<Vec<WorkerView>>,
     },
+    Figures {
+        answer: oneshot::Sender<(Figures, Vec<WorkerView>)>,
+    },
 }
 
 /// A request to stop, answered when it is done. It has a channel of its own: it must be heard when nothing else is.
@@ -72,7 +76,7 @@ impl Message {
                     again: true,
                 });
             }
-            Self::Worker { .. } | Self::Workers { .. } => {}
+            Self::Worker { .. } | Self::Workers { .. } | Self::Figures { .. } => {}
         }
     }
 }
@@ -114,6 +118,7 @@ pub struct Handle {
     health: watch::Receiver<Health>,
     changed: Changed,
     tap: Tap,
+    vitals: Arc<Vitals>,
 }
 
 impl Handle {
@@ -124,6 +129,7 @@ impl Handle {
         health: watch::Receiver<Health>,
         changed: Changed,
         tap: Tap,
+        vitals: Arc<Vitals>,
     ) -> Self {
         Self {
             inbox,
@@ -133,7 +139,28 @@ impl Handle {
             health,
             changed,
             tap,
+            vitals,
         }
+    }
+
+    /// What the driver counts of its own work.
+    pub fn vitals(&self) -> &Vitals {
+        &self.vitals
+    }
+
+    /// How many messages wait for the engine.
+    pub fn inbox_depth(&self) -> usize {
+        self.inbox.max_capacity() - self.inbox.capacity()
+    }
+
+    /// How much the engine holds, and its fleet.
+    pub async fn figures(&self) -> Result<(Figures, Vec<WorkerView>), Unavailable> {
+        let (answer, answered) = oneshot::channel();
+        self.inbox
+            .send(Message::Figures { answer })
+            .await
+            .map_err(|_| Unavailable::Stopping)?;
+        answered.await.map_err(|_| Unavailable::Stopping)
     }
 
     /// What was committed, for whoever wants to follow it.

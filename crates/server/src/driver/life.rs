@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use drumtower_core::engine::{
     Effect, Engine, Input, LoadRequest, Loaded, Step, StreamId, Ticket, WorkerEvent,
@@ -22,6 +22,7 @@ use super::handle::{Health, Message, Stop, Unavailable};
 use super::load::load;
 use super::perform::Performer;
 use super::tap::{Outlet, Told};
+use super::vitals::Vitals;
 use super::writer::{Outcome, Writer};
 
 /// How many messages are taken from the inbox before the batch is looked at.
@@ -43,6 +44,8 @@ struct Flight {
     seq: u64,
     effects: Vec<Effect>,
     told: Told,
+    sent: Instant,
+    rows: usize,
     outcome: oneshot::Receiver<Outcome>,
 }
 
@@ -65,6 +68,7 @@ pub(super) struct Surroundings<'a> {
     pub(super) stops: &'a mut mpsc::Receiver<Stop>,
     pub(super) performer: &'a mut Performer,
     pub(super) outlet: &'a mut Outlet,
+    pub(super) vitals: &'a Vitals,
     pub(super) health: &'a watch::Sender<Health>,
     /// Left for the life after this one.
     pub(super) believed_offset: &'a mut Option<i64>,
@@ -181,6 +185,7 @@ impl<'a> Life<'a> {
             None => self.around.performer.perform(batch.effects),
             Some(changes) => {
                 let seq = changes.seq;
+                let rows = changes.len();
                 let changes = Arc::new(changes);
                 let told = self.around.outlet.note(&self.engine, &changes);
                 let outcome = self.around.writer.commit(changes);
@@ -188,6 +193,8 @@ impl<'a> Life<'a> {
                     seq,
                     effects: batch.effects,
                     told,
+                    sent: Instant::now(),
+                    rows,
                     outcome,
                 });
             }
@@ -251,6 +258,9 @@ impl<'a> Life<'a> {
                     self.queue.push_front(Work::Event(stream, event));
                 }
             }
+            Message::Figures { answer } => {
+                let _ = answer.send((self.engine.figures(), self.engine.workers()));
+            }
             Message::Workers { answer } => {
                 let _ = answer.send(self.engine.workers());
             }
@@ -266,6 +276,9 @@ impl<'a> Life<'a> {
         match outcome {
             Outcome::Done => {
                 drumtower_store::failpoint::hit("after_commit");
+                self.around
+                    .vitals
+                    .committed(flight.sent.elapsed(), flight.rows);
                 self.engine.acknowledge(flight.seq);
                 self.around.performer.perform(flight.effects);
                 self.around.outlet.committed(flight.told);

@@ -17,6 +17,7 @@ mod life;
 mod load;
 mod perform;
 pub mod tap;
+mod vitals;
 mod writer;
 
 use std::sync::Arc;
@@ -34,6 +35,7 @@ use handle::{Changed, Message, Stop, Watchers};
 use life::{End, Life, Surroundings, guarded};
 use perform::Performer;
 use tap::{Outlet, Tap};
+pub use vitals::Vitals;
 use writer::Writer;
 
 /// The size of the inbox unless told otherwise.
@@ -71,7 +73,14 @@ pub fn start(
     let (tokens, tokens_changed) = watch::channel(0);
     let (settings, settings_changed) = watch::channel(0);
     let watchers = Watchers::default();
-    let writer = Writer::start(options.clone(), store, Arc::clone(&reader), health.clone())?;
+    let vitals = Arc::new(Vitals::default());
+    let writer = Writer::start(
+        options.clone(),
+        store,
+        Arc::clone(&reader),
+        health.clone(),
+        Arc::clone(&vitals),
+    )?;
     let performer = Performer::new(watchers.clone(), tokens, settings);
     let (tap, outlet) = Tap::start()?;
     let driver = Driver {
@@ -83,6 +92,7 @@ pub fn start(
         stops,
         performer,
         outlet,
+        vitals: Arc::clone(&vitals),
         health,
         believed_offset: None,
     };
@@ -98,12 +108,7 @@ pub fn start(
         settings: settings_changed,
     };
     Ok(Handle::new(
-        inbox,
-        stop,
-        watchers,
-        healthy,
-        changed,
-        tap,
+        inbox, stop, watchers, healthy, changed, tap, vitals,
     ))
 }
 
@@ -116,6 +121,7 @@ struct Driver {
     stops: mpsc::Receiver<Stop>,
     performer: Performer,
     outlet: Outlet,
+    vitals: Arc<Vitals>,
     health: watch::Sender<Health>,
     /// What the last life believed of the wall clock: a step that it held back is not believed for its end.
     believed_offset: Option<i64>,
@@ -179,6 +185,7 @@ impl Driver {
             stops: &mut self.stops,
             performer: &mut self.performer,
             outlet: &mut self.outlet,
+            vitals: &self.vitals,
             health: &self.health,
             believed_offset: &mut self.believed_offset,
         };

@@ -22,7 +22,7 @@ use drumtower_store::{Commit, Error, Read, Store};
 use tokio::sync::{oneshot, watch};
 
 use super::boot;
-use super::{Health, Options};
+use super::{Health, Options, Vitals};
 
 /// What became of a commit.
 #[derive(Debug, PartialEq, Eq)]
@@ -60,6 +60,7 @@ impl Writer {
         store: Box<dyn Store>,
         reader: Arc<dyn Read>,
         health: watch::Sender<Health>,
+        vitals: Arc<Vitals>,
     ) -> std::io::Result<Self> {
         let (jobs, queue) = channel();
         let (stopping, stop) = channel();
@@ -68,6 +69,7 @@ impl Writer {
             store,
             reader,
             health,
+            vitals,
             stop,
         };
         thread::Builder::new()
@@ -111,6 +113,7 @@ struct WriterThread {
     store: Box<dyn Store>,
     reader: Arc<dyn Read>,
     health: watch::Sender<Health>,
+    vitals: Arc<Vitals>,
     /// Disconnected when retries are to end.
     stop: Receiver<()>,
 }
@@ -159,6 +162,7 @@ impl WriterThread {
                 }
                 Err(error) => error,
             };
+            self.vitals.failed();
             let passing = matches!(error, Error::Busy(_));
             unknown |= matches!(error, Error::Unknown(_));
             if !passing {

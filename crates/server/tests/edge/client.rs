@@ -153,15 +153,34 @@ impl Client {
         })
     }
 
+    /// The status of an answer whose body is not read.
+    pub async fn status(&self, path: &str) -> u16 {
+        let (request, agent) = (self.request("GET", path, &[]), self.agent.clone());
+        let work = move || agent.run(request.body(()).unwrap()).unwrap().status();
+        tokio::task::spawn_blocking(work).await.unwrap().as_u16()
+    }
+
     /// Lines of a body as they come; the channel closes at its end.
     pub fn lines(&self, path: &str) -> mpsc::UnboundedReceiver<String> {
-        let (request, agent) = (self.request("GET", path, &[]), self.agent.clone());
+        self.lines_with(path, &[])
+    }
+
+    pub fn lines_with(
+        &self,
+        path: &str,
+        headers: &[(&str, &str)],
+    ) -> mpsc::UnboundedReceiver<String> {
+        let (request, agent) = (self.request("GET", path, headers), self.agent.clone());
         let (out, lines) = mpsc::unbounded_channel();
         std::thread::spawn(move || {
             let answer = agent.run(request.body(()).unwrap()).unwrap();
             assert_eq!(answer.status(), 200);
             for line in BufReader::new(answer.into_body().into_reader()).lines() {
-                let _ = out.send(line.unwrap());
+                // A server that cuts a stream off and a test that has seen enough both end it.
+                let Ok(line) = line else { return };
+                if out.send(line).is_err() {
+                    return;
+                }
             }
         });
         lines

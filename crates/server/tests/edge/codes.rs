@@ -115,12 +115,24 @@ async fn provoke(server: &Server, kind: Kind) -> Answer {
         }
         Kind::InvalidField => put(&[], json!({"kind": "Job", "task": 1}).to_string()).await,
         Kind::Overloaded => overloaded().await,
+        Kind::TooManyStreams => too_many_streams(server).await,
         Kind::NotReady => not_ready().await,
         Kind::Stopping => stopping().await,
         Kind::OutcomeUnknown => outcome_unknown().await,
         Kind::StoreFailed => store_failed().await,
         Kind::Internal => internal().await,
     }
+}
+
+async fn too_many_streams(server: &Server) -> Answer {
+    let (admin, path) = (server.admin(), "/api/v1/changes");
+    let mut open = Vec::new();
+    for _ in 0..drumtower_server::api::changes::STREAMS {
+        let mut stream = admin.lines(path);
+        stream.recv().await.expect("it is open");
+        open.push(stream);
+    }
+    admin.get(path).await
 }
 
 async fn too_many_calendars() -> Answer {

@@ -3,6 +3,7 @@
 mod backups;
 mod batches;
 mod calendars;
+mod changes;
 mod client;
 mod codes;
 mod definitions;
@@ -11,6 +12,7 @@ mod faults;
 mod jobs;
 mod listings;
 mod logs;
+mod metrics;
 mod next;
 mod openapi;
 mod problems;

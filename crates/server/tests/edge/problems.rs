@@ -17,7 +17,7 @@ async fn unknown_places_and_methods() {
         "/api/v1/nothing",
         "/api/v2/jobs",
         "/api/v1/runs/x/y/z",
-        "/metrics",
+        "/metric",
     ] {
         admin.get(path).await.problem(404, "no_such_route");
     }

@@ -11,6 +11,7 @@ mod parameters;
 mod records;
 mod runs;
 mod schemas;
+mod streams;
 mod system;
 mod versions;
 
@@ -126,6 +127,8 @@ fn describe(operation: Operation, schemas: &mut Schemas) -> Option<Entry> {
         Operation::CancelRun => runs::cancel(schemas),
         Operation::RerunRun => runs::rerun(schemas),
         Operation::ReadLogs => runs::logs(),
+        Operation::FollowChanges => streams::changes(schemas),
+        Operation::ShowMetrics => streams::metrics(),
         Operation::ListWorkers => system::workers(schemas),
         Operation::ShowWorker => system::worker(schemas),
         Operation::CreateToken => system::create_token(schemas),

@@ -17,7 +17,7 @@ pub fn repeated(name: &str, text: &str, items: Value) -> Value {
     json!({"name": name, "in": "query", "description": text, "schema": schema, "explode": true})
 }
 
-fn header(name: &str, text: &str, schema: Value) -> Value {
+pub fn header(name: &str, text: &str, schema: Value) -> Value {
     json!({"name": name, "in": "header", "description": text, "schema": schema})
 }
 

@@ -1,12 +1,12 @@
 //! From a change set to facts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use drumtower_core::change::{ChangeSet, JobChange, RunChange};
 use drumtower_core::engine::{WorkerState, WorkerView};
 use drumtower_core::model::{
-    CalendarVersion, JobId, JobName, JobRow, NamespaceName, Reason, Run, RunState, Unfired,
+    CalendarVersion, JobId, JobName, JobRow, NamespaceName, Reason, Run, RunId, RunState, Unfired,
     WorkerName,
 };
 
@@ -18,12 +18,17 @@ use super::fact::{
 /// Keys of jobs are shared between facts; a fact without one would need its own.
 const KEYS: usize = 100_000;
 
+/// Runs that are remembered as running; beyond that some are counted twice.
+const RUNNING: usize = 1_000_000;
+
 /// What a commit says beside its rows: how the jobs that it names by id are called.
 pub type Names = Vec<(JobId, NamespaceName, JobName)>;
 
 #[derive(Default)]
 pub struct Digest {
     keys: BTreeMap<JobId, Arc<JobKey>>,
+    /// Runs that were told to have started and not to have ended.
+    running: BTreeSet<RunId>,
     fleet: Option<BTreeMap<WorkerName, (WorkerState, Option<NamespaceName>)>>,
 }
 
@@ -101,23 +106,36 @@ impl Digest {
         }))
     }
 
-    fn run(&self, change: &RunChange) -> Option<Fact> {
+    fn run(&mut self, change: &RunChange) -> Option<Fact> {
         let run = change.run();
         let first = run.attempts.first();
+        let started = first.and_then(|attempt| attempt.started);
+        let started_now = self.starts_now(run, started.is_some());
         Some(Fact::Run(RunFact {
             run: run.id,
             job: self.keys.get(&run.job).cloned()?,
             state: run.state,
             made: matches!(change, RunChange::Insert(_) | RunChange::InsertFinished(_)),
+            started_now,
             created: run.created,
             due: run.due,
             at: run.transitions.last().map_or(run.created, |last| last.at),
             attempts: u32::try_from(run.attempts.len()).unwrap_or(u32::MAX),
             assigned: first.map(|attempt| attempt.assigned),
-            started: first.and_then(|attempt| attempt.started),
+            started,
             worker: run.attempts.last().map(|attempt| attempt.worker.clone()),
             end: run.state.is_terminal().then(|| end(run)),
         }))
+    }
+
+    fn starts_now(&mut self, run: &Run, started: bool) -> bool {
+        if run.state.is_terminal() {
+            return !self.running.remove(&run.id) && started;
+        }
+        if self.running.len() >= RUNNING {
+            self.running.clear();
+        }
+        started && self.running.insert(run.id)
     }
 
     /// Compares the fleet with the last look at it; the first look tells nothing.

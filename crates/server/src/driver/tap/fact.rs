@@ -51,6 +51,8 @@ pub struct RunFact {
     pub state: RunState,
     /// This commit made the run.
     pub made: bool,
+    /// This is the first fact that shows that it has started.
+    pub started_now: bool,
     pub created: WallMs,
     /// When it should start.
     pub due: WallMs,

@@ -147,6 +147,11 @@ impl Subscription {
         }
     }
 
+    /// The number of the last fact that was heard or missed.
+    pub fn place(&self) -> u64 {
+        self.next - 1
+    }
+
     /// What is there already.
     pub fn ready(&mut self) -> Option<Heard> {
         let heard = self.ring.after(self.next)?;

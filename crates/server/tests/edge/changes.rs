@@ -1,0 +1,336 @@
+//! The stream of changes as a client reads it.
+
+use serde_json::{Value, json};
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use drumtower_proto::worker::v1 as wire;
+
+use crate::client::Client;
+use crate::server::{PATIENCE, Server, eventually, rand_name};
+use crate::worker::{Worker, hello};
+
+const PATH: &str = "/api/v1/changes";
+
+/// One server-sent event.
+#[derive(Clone, Debug)]
+struct Event {
+    name: String,
+    id: String,
+    data: Value,
+}
+
+struct Stream(UnboundedReceiver<String>);
+
+impl Stream {
+    /// Opens a stream and waits until it listens.
+    async fn open(client: &Client, query: &str) -> Self {
+        Self::resume(client, query, &[]).await.0
+    }
+
+    async fn resume(client: &Client, query: &str, headers: &[(&str, &str)]) -> (Self, Event) {
+        let mut stream = Self(client.lines_with(&format!("{PATH}{query}"), headers));
+        let ready = stream.next().await.expect("a greeting");
+        assert_eq!(ready.name, "ready", "{ready:?}");
+        (stream, ready)
+    }
+
+    /// The next event; `None` at the end.
+    async fn next(&mut self) -> Option<Event> {
+        let (mut name, mut id, mut data) = (String::new(), String::new(), Value::Null);
+        loop {
+            let line = tokio::time::timeout(PATIENCE, self.0.recv())
+                .await
+                .expect("no event")?;
+            match line.split_once(": ") {
+                Some(("event", text)) => name = text.to_owned(),
+                Some(("id", text)) => id = text.to_owned(),
+                Some(("data", text)) => data = serde_json::from_str(text).unwrap(),
+                _ if line.is_empty() && !name.is_empty() => return Some(Event { name, id, data }),
+                _ => {}
+            }
+        }
+    }
+
+    async fn named(&mut self, name: &str) -> Event {
+        loop {
+            let event = self.next().await.expect("the stream goes on");
+            if event.name == name {
+                return event;
+            }
+        }
+    }
+
+    /// Reads on until the run is in this state, and returns the states on the way.
+    async fn run_until(&mut self, run: &str, state: &str) -> Vec<String> {
+        let mut states = Vec::new();
+        loop {
+            let event = self.named("run").await;
+            if event.data["id"] == run {
+                states.push(event.data["state"].as_str().unwrap().to_owned());
+                if event.data["state"] == state {
+                    return states;
+                }
+            }
+        }
+    }
+}
+
+async fn put(client: &Client, namespace: &str, name: &str) {
+    let manifest = json!({"kind": "Job", "task": {"exec": {"argv": ["true"]}}});
+    client
+        .put(
+            &format!("/api/v1/namespaces/{namespace}/jobs/{name}"),
+            &manifest,
+        )
+        .await
+        .expect(201);
+}
+
+async fn trigger(client: &Client, namespace: &str, name: &str) -> String {
+    let path = format!("/api/v1/namespaces/{namespace}/jobs/{name}/runs");
+    let run = client.post(&path, &json!({})).await.expect(201);
+    run["id"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_is_followed_from_its_making_to_its_end() {
+    let server = Server::start().await;
+    let admin = server.admin();
+    let mut stream = Stream::open(&admin, "").await;
+    put(&admin, "a", "one").await;
+    let job = stream.named("job").await;
+    assert_eq!(
+        (&job.data["name"], &job.data["change"]),
+        (&json!("one"), &json!("put"))
+    );
+
+    let run = trigger(&admin, "a", "one").await;
+    let made = stream.named("run").await;
+    assert_eq!(made.data["id"], run);
+    assert_eq!(made.data["job"], "one");
+    assert_eq!(made.data["made"], true);
+    assert_eq!(made.data["state"], "PENDING");
+
+    let mut worker = Worker::join(&server.url, &server.local, hello("w1")).await;
+    let joined = stream.named("worker").await;
+    assert_eq!(
+        (&joined.data["name"], &joined.data["change"]),
+        (&json!("w1"), &json!("joined"))
+    );
+    let assigned = worker.assignment().await.attempt.unwrap();
+    worker
+        .finish_with(assigned, |end| {
+            end.outcome = wire::Outcome::Failed.into();
+            end.exit_code = Some(3);
+            end.error = "boom".to_owned();
+        })
+        .await;
+    let states = stream.run_until(&run, "FAILED").await;
+    assert!(
+        !states.contains(&"PENDING".to_owned()),
+        "told twice: {states:?}"
+    );
+    let path = "/api/v1/namespaces/a/jobs/one";
+    admin
+        .post(&format!("{path}/pause"), &json!({}))
+        .await
+        .expect(200);
+    assert_eq!(stream.named("job").await.data["change"], "paused");
+    admin.delete(path).await;
+    assert_eq!(stream.named("job").await.data["change"], "deleted");
+    drop(worker);
+    server.stop().await;
+    while stream.next().await.is_some() {}
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn filters_hold_back_everything_else() {
+    let server = Server::start().await;
+    let admin = server.admin();
+    for name in ["one", "two"] {
+        put(&admin, "a", name).await;
+        put(&admin, "b", name).await;
+    }
+    let mut job = Stream::open(&admin, "?namespace=a&job=two&kind=run").await;
+    let mut state = Stream::open(&admin, "?state=cancelled").await;
+    let mut calendars = Stream::open(&admin, "?kind=calendar").await;
+    trigger(&admin, "a", "one").await;
+    trigger(&admin, "b", "two").await;
+    let wanted = trigger(&admin, "a", "two").await;
+    assert_eq!(job.next().await.unwrap().data["id"], wanted);
+    admin
+        .post(&format!("/api/v1/runs/{wanted}/cancel"), &json!({}))
+        .await
+        .expect(200);
+    let cancelled = state.next().await.unwrap();
+    assert_eq!(
+        (&cancelled.data["id"], &cancelled.data["state"]),
+        (&json!(wanted), &json!("CANCELLED"))
+    );
+    let days = json!({"kind": "Calendar", "weekly": ["mon"]});
+    admin
+        .put("/api/v1/namespaces/a/calendars/days", &days)
+        .await
+        .expect(201);
+    let calendar = calendars.next().await.unwrap();
+    assert_eq!(
+        (calendar.name.as_str(), &calendar.data["change"]),
+        ("calendar", &json!("put"))
+    );
+    for query in ["?state=ill", "?kind=event", "?max_rate=0", "?nonsense=1"] {
+        let answer = admin.get(&format!("{PATH}{query}")).await;
+        assert_eq!(answer.status, 400, "{query}");
+    }
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bound_token_hears_only_its_namespace_and_a_revoked_one_nothing() {
+    let server = Server::start().await;
+    let admin = server.admin();
+    put(&admin, "a", "secret").await;
+    put(&admin, "b", "own").await;
+    let body = json!({"name": rand_name(), "role": "viewer", "namespace": "b"});
+    let token = admin.post("/api/v1/tokens", &body).await.expect(201);
+    let tenant = server.with(token["secret"].as_str());
+    tenant
+        .get(&format!("{PATH}?namespace=a"))
+        .await
+        .problem(403, "forbidden_namespace");
+    let (mut stream, ready) = Stream::resume(&tenant, "?kind=run", &[]).await;
+    trigger(&admin, "a", "secret").await;
+    let own = trigger(&admin, "b", "own").await;
+    let event = stream.next().await.unwrap();
+    assert_eq!(
+        (&event.data["id"], &event.data["namespace"]),
+        (&json!(own), &json!("b"))
+    );
+    // Coming back gives no more than staying would have.
+    let (mut again, _) =
+        Stream::resume(&tenant, "?kind=run", &[("last-event-id", &ready.id)]).await;
+    assert_eq!(again.next().await.unwrap().data["id"], own);
+    admin
+        .delete(&format!("/api/v1/tokens/{}", token["id"].as_str().unwrap()))
+        .await;
+    assert!(stream.next().await.is_none(), "a revoked token is cut off");
+    assert!(again.next().await.is_none());
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_comes_back_hears_what_happened_meanwhile_and_a_restart_is_seen() {
+    let server = Server::start().await;
+    let admin = server.admin();
+    put(&admin, "a", "one").await;
+    let (mut stream, _) = Stream::resume(&admin, "?kind=run", &[]).await;
+    let first = trigger(&admin, "a", "one").await;
+    let last = stream.next().await.unwrap();
+    assert_eq!(last.data["id"], first);
+    drop(stream);
+    let missed = trigger(&admin, "a", "one").await;
+    let (mut back, _) = Stream::resume(&admin, "?kind=run", &[("last-event-id", &last.id)]).await;
+    assert_eq!(back.next().await.unwrap().data["id"], missed);
+    admin
+        .call("GET", PATH, &[("last-event-id", "yesterday")], None)
+        .await
+        .problem(400, "invalid_header");
+
+    let server = Server::start_in(server.stop().await).await;
+    let admin = server.admin();
+    let (mut back, ready) =
+        Stream::resume(&admin, "?kind=run", &[("last-event-id", &last.id)]).await;
+    let resync = back.next().await.unwrap();
+    assert_eq!(
+        (resync.name.as_str(), &resync.data["reason"]),
+        ("resync", &json!("restarted"))
+    );
+    assert_ne!(ready.id.split('-').next(), last.id.split('-').next());
+    trigger(&admin, "a", "one").await;
+    assert_eq!(
+        back.next().await.unwrap().name,
+        "run",
+        "it goes on after the gap"
+    );
+    server.stop().await;
+}
+
+/// Runs triggered in batches until so many were made.
+async fn flood(client: &Client, namespace: &str, name: &str, count: usize) {
+    let runs: Vec<Value> = (0..1000)
+        .map(|_| json!({"namespace": namespace, "job": name}))
+        .collect();
+    let batch = json!({"runs": runs});
+    for _ in 0..count / 1000 {
+        client.post("/api/v1/runs:batch", &batch).await.expect(200);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flood_becomes_counts_that_add_up() {
+    let server = Server::start().await;
+    let admin = server.admin();
+    put(&admin, "a", "busy").await;
+    let mut stream = Stream::open(&admin, "?kind=run&max_rate=50").await;
+    flood(&admin, "a", "busy", 20_000).await;
+    let (mut made, mut messages) = (0, 0);
+    while made < 20_000 {
+        let event = stream.next().await.unwrap();
+        messages += 1;
+        made += match event.name.as_str() {
+            "runs" => {
+                assert_eq!(
+                    (&event.data["job"], &event.data["namespace"]),
+                    (&json!("busy"), &json!("a"))
+                );
+                event.data["made"].as_u64().unwrap()
+            }
+            "run" => 1,
+            name => panic!("{name}"),
+        };
+    }
+    assert_eq!(made, 20_000);
+    assert!(messages < 1000, "{messages} messages for 20,000 runs");
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_ring_no_longer_holds_is_a_gap() {
+    let server = Server::start().await;
+    let admin = server.admin();
+    put(&admin, "a", "busy").await;
+    let (stream, ready) = Stream::resume(&admin, "?kind=run", &[]).await;
+    drop(stream);
+    flood(&admin, "a", "busy", 70_000).await;
+    let (mut back, _) = Stream::resume(&admin, "?kind=run", &[("last-event-id", &ready.id)]).await;
+    let resync = back.next().await.unwrap();
+    assert_eq!(
+        (resync.name.as_str(), &resync.data["reason"]),
+        ("resync", &json!("missed"))
+    );
+    assert!(resync.data["missed"].as_u64().unwrap() > 4000, "{resync:?}");
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn streams_are_bounded_and_their_places_are_given_back() {
+    let server = Server::start().await;
+    let viewer = server.client("viewer", None).await;
+    let mut open = Vec::new();
+    for _ in 0..drumtower_server::api::changes::STREAMS {
+        open.push(viewer.lines(PATH));
+    }
+    for stream in &mut open {
+        stream.recv().await.expect("it is open");
+    }
+    let refused = viewer.get(PATH).await;
+    assert!(!refused.header("retry-after").is_empty());
+    refused.problem(429, "too_many_streams");
+    open.clear();
+    // Readers notice at the next line that nobody listens to them.
+    eventually("a place is free", async || {
+        put(&server.admin(), "a", &rand_name()).await;
+        (viewer.status(PATH).await == 200).then_some(())
+    })
+    .await;
+    server.stop().await;
+}
