@@ -23,7 +23,8 @@ use tower::Service;
 use crate::serve::Error;
 use crate::tls::Acceptor;
 
-const HEADERS_WITHIN: Duration = Duration::from_secs(10);
+/// How long a connection may say nothing between two requests, or take over the head of one.
+const HEADERS_WITHIN: Duration = Duration::from_secs(60);
 const PING_EVERY: Duration = Duration::from_secs(20);
 const HANDSHAKES: usize = 512;
 

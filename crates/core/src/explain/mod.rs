@@ -166,6 +166,11 @@ impl<'a> Timeline<'a> {
         Self { history, reigns }
     }
 
+    /// The first time of the schedule at or after `at`.
+    pub fn next_from(&self, at: WallMs) -> Option<WallMs> {
+        self.next_after(at.plus(-1))
+    }
+
     /// How far an answer of so many rows can go from `from` on, at most to `to`: beyond, there may be more runs than rows.
     pub fn reach(&self, from: WallMs, to: WallMs, rows: usize) -> WallMs {
         let decided = self.history.record.schedule.fired_through;

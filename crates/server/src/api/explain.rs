@@ -120,11 +120,13 @@ fn answer(store: &dyn Read, asked: &Asked) -> Result<Option<Answer>, Error> {
         now: asked.now,
     });
     let reach = timeline.reach(asked.from, to, asked.rows);
+    // What became of the time after the last range says whether the range was made up for.
+    let runs_until = timeline.next_from(reach).map_or(reach, |next| next.plus(1));
     let mut answer = Answer::default();
     for slack in SLACK_MS {
-        let before = reach.plus(timeline.latest_ms()).plus(slack);
+        let before = runs_until.plus(timeline.latest_ms()).plus(slack);
         let before = Some(before).filter(|before| *before <= asked.now);
-        let runs = runs(store, &record, asked.from, reach, before)?;
+        let runs = runs(store, &record, asked.from, runs_until, before)?;
         answer = timeline.explain(asked.from, reach, &runs, asked.rows);
         let missing = |row: &Row| matches!(row.fate, explain::Fate::Unrecorded);
         if before.is_none() || !answer.rows.iter().any(missing) {

@@ -3,6 +3,7 @@
 //! The table is not derived from the policy: it says what people were promised. A door without a row fails the test.
 
 use drumtower_server::auth::{Call, DOORS, Operation, Verb};
+use futures_util::stream::{self, StreamExt};
 use serde_json::{Value, json};
 
 use crate::client::{Answer, Client};
@@ -259,10 +260,19 @@ async fn every_door_opens_to_those_it_should_and_to_nobody_else() {
     let server = Server::start().await;
     let callers = callers(&server).await;
     let mut wrong = Vec::new();
-    for door in DOORS {
-        for ((caller, name), expected) in callers.iter().zip(CALLERS).zip(expected(door.operation))
-        {
-            let got = knock(&server, caller, door.operation, door.call).await;
+    for ((caller, name), column) in callers.iter().zip(CALLERS).zip(0..) {
+        let knocks = DOORS
+            .iter()
+            .map(|door| knock(&server, caller, door.operation, door.call));
+        // Wrong tokens are answered slower and slower; waiting for them together takes as long as for one.
+        let at_once = if name == "unknown token" {
+            DOORS.len()
+        } else {
+            1
+        };
+        let answers: Vec<u16> = stream::iter(knocks).buffered(at_once).collect().await;
+        for (door, got) in DOORS.iter().zip(answers) {
+            let expected = expected(door.operation)[column];
             if got != expected {
                 wrong.push(format!(
                     "{:?} by {name}: expected {expected}, got {got}",
