@@ -251,7 +251,9 @@ mod tests {
                 tokio::spawn(async move { guesses.wrong(address(1)).await })
             })
             .collect();
-        tokio::task::yield_now().await;
+        while guesses.shared.waiting.available_permits() > 0 {
+            tokio::task::yield_now().await;
+        }
         assert!(guesses.wrong(address(1)).await.is_err());
         for answer in waiting {
             assert_eq!(answer.await.unwrap(), Ok(()));

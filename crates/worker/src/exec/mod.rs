@@ -180,7 +180,7 @@ pub fn spawn(spec: Spec, deadline: BootMs) -> Result<Running, Error> {
     if spec.script.is_some() {
         argv.push(environment::script(&scratch));
     }
-    let start = wire::encode(&wire::Command::Start(Start {
+    let start = wire::encode(&wire::Command::Start(Box::new(Start {
         env: environment::complete(&spec.scratch, spec.user.is_some(), spec.env),
         argv,
         scratch: spec.scratch,
@@ -194,7 +194,7 @@ pub fn spawn(spec: Spec, deadline: BootMs) -> Result<Running, Error> {
         stdin: spec.stdin,
         script: spec.script,
         limits: spec.limits,
-    }))?;
+    })))?;
 
     let (socket, far_socket) = UnixStream::pair()?;
     let (stdout, far_stdout) = io::pipe()?;

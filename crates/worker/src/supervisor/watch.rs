@@ -51,7 +51,7 @@ pub fn supervise() -> io::Result<()> {
 fn await_start(link: &mut Link, events: &Events) -> io::Result<Result<Start, AgentGone>> {
     loop {
         match link.next() {
-            Ok(Some(Command::Start(start))) => return Ok(Ok(start)),
+            Ok(Some(Command::Start(start))) => return Ok(Ok(*start)),
             // Nothing can be extended or killed yet, and the agent sends neither before the start.
             Ok(Some(_)) | Err(AgentGone) => return Ok(Err(AgentGone)),
             Ok(None) => events.wait(Some(link.as_fd()), NEVER)?,

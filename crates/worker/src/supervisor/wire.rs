@@ -16,7 +16,7 @@ const HEAD: usize = size_of::<u32>();
 
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Command {
-    Start(Start),
+    Start(Box<Start>),
     /// The lease was renewed. A deadline before the one in force changes nothing.
     Extend {
         deadline: BootMs,
