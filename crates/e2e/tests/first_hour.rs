@@ -1,6 +1,6 @@
-//! The first hour with Drumtower: an empty home, one command, and what the README says to type.
+//! The first hour with Drumtower: an empty home and one command. What the pages say to type is tried by `pages`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use drumtower_e2e::{Cli, Process, Site, drumtower, eventually};
@@ -91,53 +91,4 @@ fn the_demo_fires_and_its_output_can_be_followed() {
     assert_eq!(logs, "my parameters are {\"name\":\"Ada\"}\n");
     let workers = user.cli.json(&["worker", "list"]);
     assert_eq!(workers.as_array().map(Vec::len), Some(1), "{workers}");
-}
-
-/// The commands and the manifest of the README, typed in order.
-#[test]
-fn what_the_readme_says_works() {
-    let user = user();
-    let readme = std::fs::read_to_string(repository().join("README.md")).expect("a README");
-    let manifest = blocks(&readme, "yaml")
-        .into_iter()
-        .next()
-        .expect("a first job in the README");
-    std::fs::write(user.home.join("nightly-report.yaml"), manifest).expect("a file");
-    let lines: Vec<String> = blocks(&readme, "sh")
-        .iter()
-        .flat_map(|block| block.lines().map(str::to_owned))
-        .collect();
-    // Server and worker run already, and a token would have to be put into the next line by hand.
-    let others = ["drumtower serve", "drumtower work", "drumtower token"];
-    let typed = lines.iter().filter(|line| line.starts_with("drumtower "));
-    let typed: Vec<&String> = typed
-        .filter(|line| !others.iter().any(|other| line.starts_with(other)))
-        .collect();
-    assert!(typed.len() >= 5, "{typed:?}");
-    let mut run = String::new();
-    for line in typed {
-        let printed = user.types(&line.replace("RUN", &run));
-        if line.contains("job trigger") {
-            run = printed
-                .split_whitespace()
-                .find(|word| word.starts_with("run_"))
-                .unwrap_or_default()
-                .to_owned();
-        }
-    }
-    let job = user.cli.json(&["job", "show", "nightly-report"]);
-    assert_eq!(job["spec"]["schedule"][0]["timezone"], "Asia/Shanghai");
-}
-
-fn repository() -> &'static Path {
-    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
-}
-
-/// The contents of the fenced blocks of a language.
-fn blocks(text: &str, language: &str) -> Vec<String> {
-    let opening = format!("```{language}\n");
-    text.split(&opening)
-        .skip(1)
-        .filter_map(|rest| Some(rest.split_once("```")?.0.to_owned()))
-        .collect()
 }

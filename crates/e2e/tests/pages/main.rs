@@ -1,0 +1,59 @@
+//! What the pages say to type works: every command block of the pages that a newcomer reads, in an empty home.
+//!
+//! Blocks in `sh` go in order into one shell a page. Lines after `$ ` in blocks in `console` that start a server or a
+//! worker go into another terminal; other such lines go into the shell. What a command prints is not compared. Only what
+//! belongs to the machine is replaced: the port and the directories of [`reader::Reader::here`].
+//!
+//! A comment right above a block says what is special about it:
+//!
+//! - `<!-- not run: REASON -->`: it needs what a test does not have. Each page says here how many those are.
+//! - `<!-- file: NAME -->`: the block is saved under that name.
+//! - `<!-- stopped -->`: the server is stopped before the block and started again after it.
+
+#![cfg(target_os = "linux")]
+
+mod page;
+mod reader;
+
+use drumtower_e2e::Site;
+use page::Page;
+use reader::Reader;
+
+/// Reads a page from top to bottom and does what it says.
+#[track_caller]
+fn read(path: &str, left_out: usize) {
+    let page = Page::read(path);
+    let site = Site::new();
+    let mut reader = Reader::new(&site);
+    let done = reader.follow(&page);
+    for (line, reason) in &done.not_run {
+        println!("{path}:{line}: not run: {reason}");
+    }
+    println!(
+        "{path}: {} blocks run, {} not",
+        done.run,
+        done.not_run.len()
+    );
+    assert_eq!(done.run + done.not_run.len(), page.commands().count());
+    assert_eq!(done.not_run.len(), left_out, "{:#?}", done.not_run);
+}
+
+#[test]
+fn readme() {
+    read("README.md", 4);
+}
+
+#[test]
+fn start() {
+    read("docs/start.md", 1);
+}
+
+#[test]
+fn install() {
+    read("docs/install.md", 6);
+}
+
+#[test]
+fn operating() {
+    read("docs/operating.md", 4);
+}
