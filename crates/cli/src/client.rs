@@ -263,7 +263,7 @@ impl Client {
         }
         let message = format!("no answer from {}: {error}", self.target.url);
         Failure::new(Exit::Unavailable, message).remedy(
-            "start a server with `drumtower serve`, or name another with --url or DRUMTOWER_URL",
+            "start a server with `drumtower dev` or `drumtower serve`, or name another with --url or DRUMTOWER_URL",
         )
     }
 
@@ -297,8 +297,26 @@ impl Client {
                 failure.remedy("give a token with --token or DRUMTOWER_TOKEN, or --data DIR of a server on this machine")
             }
             StatusCode::UNAUTHORIZED => failure.remedy("ask an administrator for a valid token: `drumtower token create`"),
-            _ => failure,
+            _ => match failure.code.as_deref().and_then(listing) {
+                Some(remedy) => failure.remedy(remedy),
+                None => failure,
+            },
         }
+    }
+}
+
+/// Where to look for what there is, when what was named is not there.
+fn listing(code: &str) -> Option<&'static str> {
+    match code {
+        "no_such_job" => {
+            Some("`drumtower job list` shows the jobs with their namespaces; -n names one")
+        }
+        "no_such_run" => Some("`drumtower run list` shows the runs that are kept"),
+        "no_such_calendar" => Some(
+            "`drumtower calendar list` shows the calendars with their namespaces; -n names one",
+        ),
+        "no_such_token" => Some("`drumtower token list` shows the tokens"),
+        _ => None,
     }
 }
 

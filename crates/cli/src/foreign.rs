@@ -181,7 +181,9 @@ fn hint(mut error: Error, arguments: &[String]) -> Error {
             let suggested = error.get(ContextKind::SuggestedSubcommand).is_some();
             meant(arguments, suggested)
         }
-        ErrorKind::UnknownArgument => command_without_dashes(arguments),
+        ErrorKind::UnknownArgument => {
+            command_without_dashes(arguments).or_else(|| schedule_without_quotes(arguments))
+        }
         _ => None,
     };
     if let Some(hint) = hint {
@@ -238,10 +240,28 @@ fn command_without_dashes(arguments: &[String]) -> Option<String> {
         .then(|| "put `--` before the program and its arguments, as in `-- echo hello`".to_owned())
 }
 
+/// A schedule is one word, which the shell splits and fills with the names of files unless it is told not to.
+fn schedule_without_quotes(arguments: &[String]) -> Option<String> {
+    let [job, next, first, ..] = arguments else {
+        return None;
+    };
+    let begins = |c: char| c.is_ascii_digit() || c == '*';
+    (job == "job" && next == "next" && (first == "every" || first.starts_with(begins)))
+        .then(|| "put the schedule in quotes, as in '30 2 * * *'".to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use clap::Parser;
+
+    #[test]
+    fn a_schedule_without_quotes_is_recognized() {
+        for line in ["job next 30 2 a.txt b.txt", "job next every 5m"] {
+            assert!(said(line).contains("put the schedule in quotes"), "{line}");
+        }
+        assert!(!said("job next report other").contains("quotes"));
+    }
 
     fn said(line: &str) -> String {
         let words: Vec<String> = line.split(' ').map(str::to_owned).collect();

@@ -122,7 +122,7 @@ fn a_job_is_applied_listed_shown_paused_resumed_and_deleted() {
     let said = cli.fails(3, &["job", "show", "other", "-n", "billing"]);
     assert_eq!(
         said,
-        "error: there is no job `other` in namespace `billing`\n"
+        "error: there is no job `other` in namespace `billing`\n  try: `drumtower job list` shows the jobs with their namespaces; -n names one\n"
     );
 }
 

@@ -5,7 +5,7 @@
 
 use std::net::TcpListener;
 
-use drumtower_e2e::{Cli, Done, Server, Site};
+use drumtower_e2e::{Cli, Done, Server, ServerOptions, Site, Worker, eventually};
 
 struct Place {
     site: Site,
@@ -99,7 +99,7 @@ fn an_unreachable_server() {
         &done,
         5,
         "error: no answer from http://127.0.0.1:PORT: io: Connection refused (os error 111)\n  \
-         try: start a server with `drumtower serve`, or name another with --url or DRUMTOWER_URL\n",
+         try: start a server with `drumtower dev` or `drumtower serve`, or name another with --url or DRUMTOWER_URL\n",
     );
     let done = place.cli.run(&["job", "list"]);
     place.expect(
@@ -107,6 +107,19 @@ fn an_unreachable_server() {
         5,
         "error: no server runs from SITE/data\n  \
          try: start one with `drumtower serve --data SITE/data`, or give its address with --url\n",
+    );
+}
+
+#[test]
+fn a_name_that_is_not_there() {
+    let place = Place::new();
+    let _server = Server::start(&place.site);
+    let done = place.cli.run(&["job", "show", "helo"]);
+    place.expect(
+        &done,
+        3,
+        "error: there is no job `helo` in namespace `default`\n  \
+         try: `drumtower job list` shows the jobs with their namespaces; -n names one\n",
     );
 }
 
@@ -221,26 +234,84 @@ fn a_store_of_a_newer_version() {
     place.expect(&done, 1, &said);
 }
 
-/// A file system of its own, gone with the test.
-struct FullDisk(std::path::PathBuf);
+#[test]
+fn a_wrong_manifest() {
+    let place = Place::new();
+    place.site.file(
+        "job.yaml",
+        "kind: Job\nname: nightly\nschedul:\n  - cron: \"0 3 * * *\"\ntask:\n  exec:\n    argv: [\"true\"]\n",
+    );
+    let done = place.cli.run(&["apply", "-f", "job.yaml"]);
+    place.expect(
+        &done,
+        2,
+        "error: job.yaml:3:1: unknown key `schedul`: did you mean `schedule`?\n  \
+         try: `drumtower schema job` and `drumtower schema calendar` say what a manifest may hold\n",
+    );
+    place
+        .site
+        .file("tab.yaml", "kind: Job\nname: nightly\ntask:\n\texec:\n");
+    let done = place.cli.run(&["apply", "-f", "tab.yaml"]);
+    place.expect(
+        &done,
+        2,
+        "error: tab.yaml:4:1: a tab: indent with spaces\n  \
+         try: `drumtower schema job` and `drumtower schema calendar` say what a manifest may hold\n",
+    );
+}
 
-impl FullDisk {
+/// Nobody registered the handler that a job names: wherever people look, they are told so.
+#[test]
+fn no_worker_for_a_handler() {
+    const WHY: &str = "no worker offers the handler `count-words`: start the program that registers it, as docs/workers.md shows, or correct the name in the job";
+    let place = Place::new();
+    let server = Server::start(&place.site);
+    let _worker = Worker::start(&place.site, &server, "one");
+    place
+        .cli
+        .ok(&["job", "create", "count", "--handler", "count-words"]);
+    let run = place.cli.ok(&["job", "trigger", "count"]);
+    let run = run.trim();
+    let shown = place.cli.ok(&["run", "show", run]);
+    assert!(shown.contains(WHY), "{shown}");
+    let done = place.cli.run(&["run", "wait", run, "--timeout", "1ms"]);
+    place.expect(
+        &done,
+        1,
+        &format!("error: {run} is still PENDING after the time given: {WHY}\n"),
+    );
+    let done = place.cli.run(&["job", "explain", "count"]);
+    place.expect(&done, 0, &format!("warning: {WHY}\n"));
+}
+
+/// A file system of its own, gone with the test.
+struct SmallDisk(std::path::PathBuf);
+
+impl SmallDisk {
     /// `None` when we may not mount.
-    fn mount(path: std::path::PathBuf) -> Option<Self> {
+    fn mount(path: std::path::PathBuf, size: &str) -> Option<Self> {
         let mount = std::process::Command::new("mount")
-            .args(["-t", "tmpfs", "-o", "size=64k", "tmpfs"])
+            .args(["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs"])
             .arg(&path)
             .output();
-        let disk = mount
-            .is_ok_and(|output| output.status.success())
-            .then_some(Self(path))?;
-        // More than fits; what fits stays.
-        let _ = std::fs::write(disk.0.join("ballast"), vec![0; 1 << 20]);
-        Some(disk)
+        let mounted = mount.is_ok_and(|output| output.status.success());
+        if !mounted {
+            eprintln!(
+                "SKIPPED: a full disk needs a small file system, and this user may not mount one"
+            );
+        }
+        mounted.then_some(Self(path))
+    }
+
+    /// More than fits; what fits stays.
+    fn fill(&self) {
+        for ballast in ["ballast", "more"] {
+            let _ = std::fs::write(self.0.join(ballast), vec![0; 16 << 20]);
+        }
     }
 }
 
-impl Drop for FullDisk {
+impl Drop for SmallDisk {
     fn drop(&mut self) {
         let _ = std::process::Command::new("umount")
             .arg("-l")
@@ -250,14 +321,12 @@ impl Drop for FullDisk {
 }
 
 #[test]
-fn a_full_disk() {
+fn a_full_disk_at_start() {
     let place = Place::new();
-    let Some(_disk) = FullDisk::mount(place.site.dir("disk")) else {
-        eprintln!(
-            "SKIPPED: a full disk needs a small file system, and this user may not mount one"
-        );
+    let Some(disk) = SmallDisk::mount(place.site.dir("disk"), "64k") else {
         return;
     };
+    disk.fill();
     let data = place.site.path().join("disk/data").display().to_string();
     let done = place
         .cli
@@ -267,5 +336,35 @@ fn a_full_disk() {
         1,
         "error: there is no room on the disk of the data directory: database or disk is full\n  \
          try: free some space, then start again; or choose another directory with --data\n",
+    );
+}
+
+#[test]
+fn a_full_disk_while_running() {
+    let place = Place::new();
+    let Some(disk) = SmallDisk::mount(place.site.dir("disk"), "8m") else {
+        return;
+    };
+    let data = place.site.path().join("disk/data");
+    let log = place.site.path().join("server.log");
+    let mut server = Server::launch(&data, &log, &ServerOptions::default());
+    server.await_ready();
+    let cli = Cli::new(place.site.path()).env("DRUMTOWER_DATA", data.display().to_string());
+    cli.ok(&["job", "create", "order", "--handler", "nobody"]);
+    disk.fill();
+    // What was allocated before may take a few more.
+    let params = format!("{{\"filler\": \"{}\"}}", "x".repeat(20_000));
+    eventually("a trigger is refused", || {
+        let done = cli.run(&["job", "trigger", "order", "--params", &params]);
+        (done.code != 0).then_some(())
+    });
+    eventually("the server says that it is impaired", || {
+        (!server.api().is_ready()).then_some(())
+    });
+    let done = cli.run(&["job", "trigger", "order"]);
+    place.expect(
+        &done,
+        5,
+        "error: the server is not ready: the store's disk is full: database or disk is full; free some space, writing goes on by itself\n",
     );
 }

@@ -59,7 +59,10 @@ impl Prune {
     pub fn confirm(&self, steps: &[Step]) -> Result<()> {
         match self.is_asked(steps) {
             false => Ok(()),
-            true => confirm(&format!("delete {} jobs?", deletions(steps))),
+            true => confirm(&match deletions(steps) {
+                1 => "delete 1 job?".to_owned(),
+                count => format!("delete {count} jobs?"),
+            }),
         }
     }
 }

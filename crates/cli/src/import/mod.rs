@@ -18,7 +18,7 @@ use crate::client::Client;
 use crate::connect::Connect;
 use crate::export;
 use crate::failure::{Failure, Result};
-use crate::output::{Format, Output, tame};
+use crate::output::{Format, Output, View, tame};
 
 use jobs::{Imported, Note};
 
@@ -88,10 +88,15 @@ impl Options {
             Format::Json => {
                 let bodies = documents.iter().map(|document| document.body());
                 let bodies: Vec<Value> = bodies.collect::<Result<_>>()?;
-                self.output.list(bodies, &[], "")
+                self.output.list(bodies, &[], "")?;
             }
-            _ => export::print(&documents),
+            _ => export::print(&documents)?,
         }
+        // Below what may have filled the screen; in a pipe the manifests are on their way somewhere.
+        if View::of_stdout().terminal {
+            eprintln!("nothing was made yet: the same command with --apply makes these jobs");
+        }
+        Ok(())
     }
 }
 

@@ -111,6 +111,10 @@ impl Explain {
             answer["rows"] = Value::Array(rows);
             return self.output.one(&answer, |_| String::new());
         }
+        let waiting = text(&answer, "waiting");
+        if !waiting.is_empty() {
+            eprintln!("warning: {waiting}");
+        }
         let last = rows.last().map(|row| text(row, "last"));
         self.output
             .list(rows, COLUMNS, "no time of the schedule lies there")?;

@@ -132,6 +132,7 @@ pub fn describe(run: &Value, view: View) -> String {
     let optional = [
         "nominal",
         "finished",
+        "waiting",
         "idempotency_key",
         "params",
         "result",

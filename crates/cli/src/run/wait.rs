@@ -12,7 +12,9 @@ use crate::duration;
 use crate::failure::{Exit, Failure, Result};
 use crate::output::{Output, text};
 
-/// How long one question to the server may hang.
+/// How long the first question to the server may hang: then people are told what a run waits for.
+const FIRST_ASK: Duration = Duration::from_secs(2);
+/// How long those after it may.
 const ASK: Duration = Duration::from_secs(30);
 /// A server that restarts is waited for this long.
 const RETURN: Duration = Duration::from_secs(60);
@@ -77,9 +79,11 @@ pub fn until_end(
 
 fn ended(client: &Client, id: &str, deadline: Option<Instant>) -> Result<Value> {
     let mut answered = Instant::now();
+    let mut told: Option<String> = None;
     loop {
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        let ask = left.map_or(ASK, |left| left.min(ASK));
+        let longest = if told.is_none() { FIRST_ASK } else { ASK };
+        let ask = left.map_or(longest, |left| left.min(longest));
         let call = Call::get(format!("{}/wait", path(id)))
             .query("timeout", format!("{}ms", ask.as_millis()));
         match client.value(call) {
@@ -92,12 +96,23 @@ fn ended(client: &Client, id: &str, deadline: Option<Instant>) -> Result<Value> 
                 return Ok(run);
             }
             Ok(run) if left.is_some_and(|left| left <= ask) => {
+                let waiting = match text(&run, "waiting") {
+                    none if none.is_empty() => none,
+                    waiting => format!(": {waiting}"),
+                };
                 return Err(Failure::failed(format!(
-                    "{id} is still {} after the time given",
+                    "{id} is still {} after the time given{waiting}",
                     text(&run, "state")
                 )));
             }
-            Ok(_) => answered = Instant::now(),
+            Ok(run) => {
+                answered = Instant::now();
+                let waiting = text(&run, "waiting");
+                if !waiting.is_empty() && told.as_ref() != Some(&waiting) {
+                    eprintln!("{id} waits: {waiting}");
+                }
+                told = Some(waiting);
+            }
             Err(failure) if failure.exit == Exit::Unavailable && answered.elapsed() < RETURN => {
                 let over = deadline.is_some_and(|deadline| Instant::now() >= deadline);
                 if over {

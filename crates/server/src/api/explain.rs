@@ -6,7 +6,7 @@ use axum::http::Uri;
 use axum::response::{IntoResponse, Response};
 use drumtower_core::engine::{JobRef, Refusal};
 use drumtower_core::explain::{self, Answer, History, Row, RunFact, Runs, Timeline};
-use drumtower_core::model::{JobRecord, JobVersion, Origin, Run, RunId, WallMs};
+use drumtower_core::model::{JobRecord, JobVersion, Origin, Requirement, Run, RunId, WallMs};
 use drumtower_store::{Error, Read, RunFilter};
 
 use super::cursor::{self, Listing};
@@ -16,7 +16,7 @@ use super::gate::JobPath;
 use super::problem::Problem;
 use super::query::Parameters;
 use super::time::{self, Time};
-use super::{Edge, page};
+use super::{Edge, page, waiting};
 
 const DAY_MS: i64 = 86_400_000;
 const DEFAULT_ROWS: usize = 1000;
@@ -46,15 +46,20 @@ pub async fn explain(
     let asked = asked(job, &parameters, &listing)?;
     let (from, to, job) = (asked.from, asked.to, asked.job.clone());
     let answer = edge.read(move |store| answer(store, &asked)).await?;
-    let Some(Answer { rows, next }) = answer else {
+    let Some((Answer { rows, next }, wanted)) = answer else {
         return Err(Refusal::NoSuchJob(job).into());
     };
+    // A server that stops knows no fleet any more; what became of times is told all the same.
+    let fleet = edge.handle.workers().await.ok();
+    let waiting = fleet.and_then(|fleet| waiting::obstacle(&wanted, &fleet));
+    let row = |row| RowView::from(row).because(waiting.as_deref());
     let explanation = Explanation {
         namespace: &job.namespace,
         job: &job.name,
         from: Time(from),
         to: Time(to),
-        rows: rows.iter().map(RowView::from).collect(),
+        rows: rows.iter().map(row).collect(),
+        waiting: waiting.clone(),
         next: next.map(|next| listing.encode(&next.0.to_string())),
     };
     Ok(Json(explanation).into_response())
@@ -95,7 +100,8 @@ fn asked(job: JobRef, parameters: &Parameters, listing: &Listing) -> Result<Aske
     })
 }
 
-fn answer(store: &dyn Read, asked: &Asked) -> Result<Option<Answer>, Error> {
+/// The answer, and what the job asks of a worker now.
+fn answer(store: &dyn Read, asked: &Asked) -> Result<Option<(Answer, Requirement)>, Error> {
     let Some(record) = store.job_named(&asked.job.namespace, &asked.job.name)? else {
         return Ok(None);
     };
@@ -135,7 +141,7 @@ fn answer(store: &dyn Read, asked: &Asked) -> Result<Option<Answer>, Error> {
     }
     let more = Some(reach).filter(|reach| *reach < asked.to);
     answer.next = answer.next.or(more);
-    Ok(Some(answer))
+    Ok(Some((answer, record.version.spec.requirement())))
 }
 
 /// The versions in force from `from` on, oldest first.

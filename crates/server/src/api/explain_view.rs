@@ -41,6 +41,8 @@ pub struct Explanation<'a> {
     pub job: &'a JobName,
     pub from: Time,
     pub to: Time,
+    /// Why a run that is due now would find no worker; `null` when one could take it.
+    pub waiting: Option<String>,
     pub rows: Vec<RowView<'a>>,
     /// Passed as `cursor` it continues the answer; `null` at its end.
     pub next: Option<String>,
@@ -76,6 +78,14 @@ impl<'a> From<&'a Row> for RowView<'a> {
 }
 
 impl<'a> RowView<'a> {
+    /// Says more of a run that waits.
+    pub fn because(mut self, waiting: Option<&str>) -> Self {
+        if let (Some(RunState::Pending), Some(waiting)) = (self.state, waiting) {
+            self.text = format!("{}: {waiting}", RunState::Pending.as_str());
+        }
+        self
+    }
+
     fn with_run(self, run: &RunFact) -> Self {
         Self {
             run: Some(run.id),

@@ -41,6 +41,7 @@ mod tokens;
 mod trigger;
 mod validator;
 mod versions;
+mod waiting;
 mod workers;
 
 use std::net::IpAddr;

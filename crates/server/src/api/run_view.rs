@@ -15,6 +15,7 @@ pub struct Named {
     pub run: Run,
     pub job: Option<JobName>,
     pub params: Option<JsonText>,
+    pub waiting: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -37,6 +38,8 @@ pub struct RunView<'a> {
     /// The run that this one repeats.
     rerun_of: Option<RunId>,
     cancel: Option<Deed<'a>>,
+    /// What it waits for while it is PENDING.
+    waiting: Option<&'a str>,
     result: Option<&'a JsonText>,
     error: Option<&'a str>,
     transitions: Vec<TransitionView>,
@@ -108,7 +111,13 @@ pub struct RunSummary<'a> {
 }
 
 impl<'a> From<&'a Named> for RunView<'a> {
-    fn from(Named { run, job, params }: &'a Named) -> Self {
+    fn from(named: &'a Named) -> Self {
+        let Named {
+            run,
+            job,
+            params,
+            waiting,
+        } = named;
         let transition = |it: &drumtower_core::model::Transition| TransitionView {
             to: it.to,
             at: it.at.into(),
@@ -135,6 +144,7 @@ impl<'a> From<&'a Named> for RunView<'a> {
                 at: cancel.at.into(),
                 actor: &cancel.actor,
             }),
+            waiting: waiting.as_deref(),
             result: run.result.as_ref(),
             error: run.error.as_deref(),
             transitions: run.transitions.iter().map(transition).collect(),

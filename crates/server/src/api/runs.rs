@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use drumtower_core::engine::{Command, Refusal, Reply};
 use drumtower_core::explain::run_ids_from;
-use drumtower_core::model::{JobId, JobName, Origin, Run, RunId, RunState};
+use drumtower_core::model::{JobId, JobName, Origin, Requirement, Run, RunId, RunState};
 use drumtower_core::schedule::parse_duration;
 use drumtower_store::{Read, RunFilter};
 
@@ -20,7 +20,7 @@ use super::page::{self, Page};
 use super::problem::Problem;
 use super::query::Parameters;
 use super::run_view::{Named, RunSummary, RunView};
-use super::{Edge, internal};
+use super::{Edge, internal, time, waiting};
 use crate::auth::Principal;
 
 const KNOWN: &[&str] = &[
@@ -56,19 +56,35 @@ pub async fn find(edge: &Edge, principal: &Principal, id: RunId) -> Result<Run, 
 }
 
 async fn shown(edge: &Edge, run: Run) -> Result<Response, Problem> {
-    let named = edge.read(move |store| named(store, run)).await?;
+    let (mut named, wanted) = edge.read(move |store| named(store, run)).await?;
+    // A server that stops knows no fleet any more; the run is told all the same.
+    if named.run.state == RunState::Pending
+        && let Some(wanted) = wanted
+        && let Ok(fleet) = edge.handle.workers().await
+    {
+        let due = named.run.due;
+        named.waiting = Some(waiting::reason(&wanted, due, time::now(), &fleet));
+    }
     Ok(Json(RunView::from(&named)).into_response())
 }
 
-fn named(store: &dyn Read, run: Run) -> Result<Named, drumtower_store::Error> {
+/// The run, and what it asks of a worker.
+fn named(
+    store: &dyn Read,
+    run: Run,
+) -> Result<(Named, Option<Requirement>), drumtower_store::Error> {
     let job = store.job(run.job)?.map(|record| record.row.name);
-    let params = match &run.params {
-        Some(own) => Some(own.clone()),
-        None => store
-            .job_version(run.job, run.job_version)?
-            .and_then(|version| version.spec.params),
+    let version = store.job_version(run.job, run.job_version)?;
+    let wanted = version.as_ref().map(|version| version.spec.requirement());
+    let params = run.params.clone();
+    let params = params.or_else(|| version.and_then(|version| version.spec.params));
+    let named = Named {
+        run,
+        job,
+        params,
+        waiting: None,
     };
-    Ok(Named { run, job, params })
+    Ok((named, wanted))
 }
 
 pub async fn wait(
