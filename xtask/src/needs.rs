@@ -43,6 +43,11 @@ const PROGRAMS: &[Need] = &[
         package: "python3-venv",
         why: "schemathesis, which tries the HTTP API, is written in it",
     },
+    Need {
+        program: "aiosmtpd",
+        package: "python3-aiosmtpd",
+        why: "tests of notifications send mail to it",
+    },
 ];
 
 /// Subcommands of cargo that a minimal toolchain leaves out.

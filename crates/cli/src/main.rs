@@ -23,6 +23,7 @@ mod job;
 mod logging;
 mod manifest;
 mod moment;
+mod notify;
 mod output;
 mod progress;
 mod restore;
@@ -115,6 +116,9 @@ enum Command {
     /// Tokens: create, list, revoke
     #[command(subcommand)]
     Token(token::Command),
+    /// Who is told of failures: show, set, unset, test, log, key
+    #[command(subcommand)]
+    Notify(notify::Command),
     /// The configuration in force: check, show
     #[command(subcommand)]
     Config(config::command::Command),
@@ -166,6 +170,7 @@ fn main() -> ExitCode {
         Command::Watch(watch) => watch.run(),
         Command::Worker(command) => worker::run(command),
         Command::Token(command) => token::run(command),
+        Command::Notify(command) => notify::run(command),
         Command::Config(command) => config::command::run(command),
         Command::Backup(backup) => backup.run(),
         Command::Restore(restore) => restore.run(),

@@ -32,6 +32,8 @@ use crate::work::no_signals;
 pub struct Serve {
     #[command(flatten)]
     pub place: Place,
+    #[command(flatten)]
+    outbound: config::outbound::Flags,
 }
 
 #[derive(Args, Debug)]
@@ -49,12 +51,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// Puts the configuration together and begins to log as it says.
-    pub fn settle(&self) -> Result<(Settings, Options)> {
-        self.settle_with(|given| given)
-    }
-
-    /// As [`Place::settle`], with the flags of more than a server.
+    /// Puts the configuration together, with flags of more than a place, and begins to log as it says.
     pub fn settle_with(&self, add: impl FnOnce(Given) -> Given) -> Result<(Settings, Options)> {
         let given = self.tls.given(self.server.given());
         let given = add(self.log.given(self.backup.given(given)));
@@ -70,7 +67,7 @@ impl Place {
 
 impl Serve {
     pub fn run(self) -> Result<()> {
-        let (_, mut options) = self.place.settle()?;
+        let (_, mut options) = self.place.settle_with(|given| self.outbound.given(given))?;
         runtime()?.block_on(async {
             let mut leave = leave_on_signals().map_err(no_signals)?;
             options.hurry = Some(hurry(leave.clone()));

@@ -16,6 +16,7 @@ mod books;
 mod certificates;
 mod cli;
 mod clock;
+pub mod mail;
 pub mod process;
 mod server;
 mod site;

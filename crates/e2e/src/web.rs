@@ -34,6 +34,11 @@ impl Web {
         self.seen.lock().expect("a list").len()
     }
 
+    /// Every request, head and body, oldest first.
+    pub fn all(&self) -> Vec<String> {
+        self.seen.lock().expect("a list").clone()
+    }
+
     /// The last request, head and body.
     pub fn last(&self) -> String {
         let seen = self.seen.lock().expect("a list");

@@ -2,7 +2,8 @@
 //!
 //! [`driver`] gathers, steps, commits and acts. [`api`] is REST, [`grpc`] the workers' streams, both on one port, both
 //! admitted by the one policy table of [`auth`]. [`logs`] keeps the output of attempts, [`metrics`] counts,
-//! [`backup`] copies the store. [`listen`] is the port, [`tls`] what makes it secret. [`serve`] puts it all together.
+//! [`notify`] tells people of failures, [`backup`] copies the store. [`listen`] is the port, [`tls`] what makes it
+//! secret. [`serve`] puts it all together.
 
 pub mod api;
 pub mod auth;
@@ -12,5 +13,6 @@ pub mod grpc;
 pub mod listen;
 pub mod logs;
 pub mod metrics;
+pub mod notify;
 pub mod serve;
 pub mod tls;

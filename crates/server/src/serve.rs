@@ -16,6 +16,7 @@ use drumtower_store::{Read, Store, sqlite};
 use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
 use crate::api::{self, Edge};
 use crate::auth::first_start::{self, Bootstrap};
@@ -26,6 +27,7 @@ use crate::grpc;
 use crate::listen::{accept, bind};
 use crate::logs::{self, Logs};
 use crate::metrics::Metrics;
+use crate::notify::{self, Notices, Notifier};
 use crate::tls::{self, Acceptor};
 
 /// How long connections may take to end by themselves.
@@ -51,11 +53,12 @@ pub struct Options {
     pub store: sqlite::Options,
     pub logs: logs::Options,
     pub backup: backup::Options,
+    pub notify: notify::Options,
 }
 
 impl Options {
     pub fn new(data: PathBuf, listen: SocketAddr) -> Self {
-        let (driver, store, logs, backup) = Default::default();
+        let (driver, store, logs, backup, notify) = Default::default();
         Self {
             data,
             listen,
@@ -67,6 +70,7 @@ impl Options {
             store,
             logs,
             backup,
+            notify,
         }
     }
 }
@@ -109,6 +113,8 @@ pub enum Error {
     #[error(transparent)]
     Tls(#[from] tls::Error),
     #[error(transparent)]
+    Notify(#[from] notify::Error),
+    #[error(transparent)]
     FirstStart(#[from] first_start::Error),
 }
 
@@ -137,8 +143,17 @@ pub async fn run_on(
         .map_err(|error| Error::Listen(options.listen, error))?;
     let tls = open_tls(&options, address).await?;
     let logs = open_logs(&options).await?;
+    let notices = open_notices(&options).await?;
     let handle = start_driver(&options, store, Arc::clone(&reader)).await?;
-    let up = open_doors(&options, &handle, reader, logs, address, tls.as_ref()).await;
+    let notifier = Notifier::new(
+        options.data.clone(),
+        &options.notify,
+        notices.clone(),
+        &handle,
+        Arc::clone(&reader),
+    );
+    let kept = (logs, notices);
+    let up = open_doors(&options, &handle, reader, kept, address, tls.as_ref()).await;
     let (edge, announced, stopping) = match up {
         Ok(up) => up,
         Err(error) => {
@@ -150,6 +165,7 @@ pub async fn run_on(
     let sweeping = tokio::spawn(sweep(edge.logs.clone()));
     let backups = edge.backups.clone();
     let backing_up = tokio::spawn(backups.clone().follow());
+    let notifying = tokio::spawn(notifier.run());
     tracing::info!(
         address = %announced.address,
         data = %options.data.display(),
@@ -167,6 +183,7 @@ pub async fn run_on(
     let ended = end(&options, &handle, connections).await;
     refreshing.abort();
     sweeping.abort();
+    end_notifying(notifying).await;
     if let Some(renewing) = renewing {
         renewing.abort();
     }
@@ -213,6 +230,17 @@ async fn end(
     Ok(())
 }
 
+/// It ends with the driver and keeps its state; what it could not say is said after the next start.
+async fn end_notifying(notifying: JoinHandle<()>) {
+    let abort = notifying.abort_handle();
+    if tokio::time::timeout(GRACE, notifying).await.is_err() {
+        abort.abort();
+        tracing::warn!(
+            "notifications did not end in time; messages may come again after the next start"
+        );
+    }
+}
+
 async fn hurried(hurry: Option<watch::Receiver<bool>>) {
     if let Some(mut hurry) = hurry
         && hurry.wait_for(|hurry| *hurry).await.is_ok()
@@ -245,6 +273,11 @@ async fn open_tls(options: &Options, listen: SocketAddr) -> Result<Option<Accept
     let data = options.data.clone();
     let loaded = blocking(move || Acceptor::load(tls, &data, listen)).await?;
     Ok(Some(loaded?))
+}
+
+async fn open_notices(options: &Options) -> Result<Notices, Error> {
+    let (notify, data) = (options.notify.clone(), options.data.clone());
+    Ok(blocking(move || Notices::open(&notify, &data)).await??)
 }
 
 async fn open_logs(options: &Options) -> Result<Logs, Error> {
@@ -292,7 +325,7 @@ async fn open_doors(
     options: &Options,
     handle: &Handle,
     reader: Arc<dyn Read>,
-    logs: Logs,
+    (logs, notices): (Logs, Notices),
     address: SocketAddr,
     tls: Option<&Acceptor>,
 ) -> Result<(Edge, Started, watch::Sender<bool>), Error> {
@@ -312,6 +345,7 @@ async fn open_doors(
         reader,
         authority,
         logs,
+        notices,
         cursors: api::cursor::Key::of(&meta.cluster),
         backups: Backups::new(options.data.clone(), options.backup.clone()),
         metrics: Metrics::new(handle.tap()),

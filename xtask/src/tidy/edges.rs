@@ -65,7 +65,7 @@ const CRATES: &[Crate] = &[
     },
     Crate {
         directory: "crates/server",
-        may_use: &["core", "proto", "store"],
+        may_use: &["core", "outbound", "proto", "store"],
         must_not_use: DATABASES,
     },
     Crate {

@@ -13,6 +13,7 @@ pub mod command;
 mod file;
 mod key;
 pub mod log;
+pub mod notify;
 pub mod outbound;
 pub mod server;
 mod settings;
@@ -37,6 +38,8 @@ const SECTIONS: &[&[Key]] = &[
     backup::KEYS,
     worker::KEYS,
     outbound::KEYS,
+    notify::KEYS,
+    notify::SMTP_KEYS,
 ];
 
 fn keys() -> impl Iterator<Item = &'static Key> {

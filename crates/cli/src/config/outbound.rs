@@ -1,4 +1,4 @@
-//! `[outbound]`: what `http` tasks may reach.
+//! `[outbound]`: what `http` tasks and webhooks may reach.
 
 use std::path::Path;
 
@@ -34,7 +34,7 @@ pub const KEYS: &[Key] = &[
 #[command(next_help_heading = "Outgoing requests")]
 #[group(skip)]
 pub struct Flags {
-    /// A network or address that is not public and that `http` tasks may reach, such as 10.0.0.0/8; may be repeated
+    /// A network or address that is not public and that `http` tasks and webhooks may reach, such as 10.0.0.0/8; may be repeated
     #[arg(long, value_name = "CIDR")]
     allow_outbound: Vec<Cidr>,
 }

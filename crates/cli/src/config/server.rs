@@ -58,5 +58,6 @@ pub fn options(settings: &Settings) -> Result<Options> {
     options.tls = super::tls::options(settings)?;
     options.driver.engine.host = drumtower_sdk::host_name();
     super::backup::apply(settings, &mut options)?;
+    super::notify::apply(settings, &mut options)?;
     Ok(options)
 }

@@ -12,7 +12,7 @@ use crate::schedule::{self, AnyDay, Bounds, CalendarUse, Calendars, ScheduleEntr
 
 use super::{
     Actor, CatchUp, JobId, JobName, JsonText, Limits, Misfire, MisfirePolicy, NamespaceName,
-    Requirement, SegmentId, Task, WallMs,
+    Notify, Requirement, SegmentId, Task, WallMs,
 };
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -97,6 +97,10 @@ pub struct JobSpec {
     /// How long finished runs are kept, counted from their creation.
     #[serde(default, skip_serializing_if = "is_default")]
     pub retention: Retention,
+    /// Who is told when the job fails, recovers or starts late. It stands in for the rules of the namespace; without rules
+    /// (`rules: []`) nobody is told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notify: Option<Notify>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -180,6 +184,9 @@ impl JobSpec {
             ));
         }
         check_params("params", self.params.as_ref())?;
+        if let Some(notify) = &self.notify {
+            notify.check("notify")?;
+        }
         self.parsed_timeout()?;
         self.parsed_misfire()?;
         self.parsed_on_resume()?;

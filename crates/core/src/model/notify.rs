@@ -51,6 +51,16 @@ pub enum NotifyOn {
     Late,
 }
 
+impl NotifyOn {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Failure => "failure",
+            Self::Recovery => "recovery",
+            Self::Late => "late",
+        }
+    }
+}
+
 impl Notify {
     /// Reads and checks rules; `field` names them in errors.
     pub fn parse(field: &str, value: &JsonText) -> Result<Self, SpecError> {

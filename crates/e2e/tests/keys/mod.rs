@@ -5,6 +5,7 @@ mod days;
 mod definition;
 mod execution;
 mod missed;
+mod notices;
 mod requests;
 mod retention;
 mod schedule;
@@ -92,4 +93,11 @@ pub const CHECKS: &[(&str, fn())] = &[
     ("placement", execution::placement),
     ("timeout", execution::timeout),
     ("retention", retention::retention),
+    ("notify", notices::rules),
+    ("notify.rules", notices::rules),
+    ("notify.rules[].on", notices::rules),
+    ("notify.rules[].webhook", notices::rules),
+    ("notify.rules[].email", notices::rules),
+    ("notify.rules[].late_after", notices::late_after),
+    ("notify.rules[].group_for", notices::group_for),
 ];

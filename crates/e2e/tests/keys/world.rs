@@ -13,7 +13,11 @@ pub struct World {
 }
 
 pub fn world() -> World {
-    let site = Site::new();
+    world_on(Site::new())
+}
+
+/// On a site that is prepared already.
+pub fn world_on(site: Site) -> World {
     let server = Server::start(&site);
     World {
         _workers: Vec::new(),

@@ -24,6 +24,7 @@ mod log_text;
 mod logs;
 mod metrics;
 mod next;
+mod notifications;
 pub mod openapi;
 mod page;
 mod patch;
@@ -36,7 +37,7 @@ mod run_view;
 mod runs;
 mod settings;
 mod tell;
-mod time;
+pub(crate) mod time;
 mod tokens;
 mod trigger;
 mod validator;
@@ -60,6 +61,7 @@ use crate::backup::Backups;
 use crate::driver::Handle;
 use crate::listen::Peer;
 use crate::logs::Logs;
+use crate::notify::Notices;
 
 pub use problem::Kind;
 use problem::Problem;
@@ -71,6 +73,7 @@ pub struct Edge {
     pub reader: Arc<dyn Read>,
     pub authority: Authority,
     pub logs: Logs,
+    pub notices: Notices,
     /// What seals the cursors of listings.
     pub cursors: cursor::Key,
     pub backups: Backups,
@@ -205,6 +208,8 @@ fn handler_of(operation: Operation, verb: MethodFilter) -> Option<MethodRouter<E
         Operation::ShowSetting => on(verb, settings::show),
         Operation::DeleteSetting => on(verb, settings::delete),
         Operation::ListSettings => on(verb, settings::list),
+        Operation::ListNotifications => on(verb, notifications::list),
+        Operation::TestNotification => on(verb, notifications::test),
         Operation::ShowJobSchema => on(verb, jobs::schema),
         Operation::ShowCalendarSchema => on(verb, calendars::schema),
         Operation::ShowOpenapi => on(verb, openapi::show),

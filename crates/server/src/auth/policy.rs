@@ -53,6 +53,8 @@ pub enum Operation {
     ListSettings,
     MakeBackup,
     ListBackups,
+    ListNotifications,
+    TestNotification,
     ShowJobSchema,
     ShowCalendarSchema,
     ShowOpenapi,
@@ -275,6 +277,18 @@ pub const DOORS: &[Door] = &[
     ),
     rest(Operation::MakeBackup, Verb::Post, "/api/v1/backups", MANAGE),
     rest(Operation::ListBackups, Verb::Get, "/api/v1/backups", MANAGE),
+    rest(
+        Operation::ListNotifications,
+        Verb::Get,
+        "/api/v1/notifications",
+        LOOK,
+    ),
+    rest(
+        Operation::TestNotification,
+        Verb::Post,
+        "/api/v1/notifications:test",
+        ACT,
+    ),
     rest(
         Operation::ShowJobSchema,
         Verb::Get,

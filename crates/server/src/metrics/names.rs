@@ -300,6 +300,18 @@ pub const FAMILIES: &[Family] = &[
         "Changes that these figures missed because the server was too busy to count them.",
     ),
     family(
+        "drumtower_notifications_total",
+        Counter,
+        &["channel", "state"],
+        "Messages about jobs that were delivered, failed or were dropped.",
+    ),
+    family(
+        "drumtower_notifications_pending",
+        Gauge,
+        &[],
+        "Messages about jobs that are not delivered yet.",
+    ),
+    family(
         "process_resident_memory_bytes",
         Gauge,
         &[],

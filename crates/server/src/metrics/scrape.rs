@@ -227,7 +227,17 @@ fn system(text: &mut Text, edge: &Edge, figures: Option<&Figures>) {
     }
     text.single("drumtower_tokens", edge.authority.count() as f64);
     text.single("drumtower_change_streams", edge.streams.open() as f64);
+    let mut messages = text.family("drumtower_notifications_total");
+    for ((channel, state), count) in edge.notices.totals() {
+        messages.add(&[("channel", channel), ("state", state)], count as f64);
+    }
+    text.single(
+        "drumtower_notifications_pending",
+        edge.notices.pending() as f64,
+    );
 }
+
+type EngineValue = fn(&Figures) -> u64;
 
 /// What the engine holds; without samples when it did not answer.
 fn engine(text: &mut Text, figures: Option<&Figures>) {
@@ -238,7 +248,7 @@ fn engine(text: &mut Text, figures: Option<&Figures>) {
     {
         depths.add(&[("priority", &priority.to_string())], *depth as f64);
     }
-    let values: [(&'static str, fn(&Figures) -> u64); 3] = [
+    let values: [(&'static str, EngineValue); 3] = [
         ("drumtower_live_runs", |figures| figures.live_runs),
         ("drumtower_parked_runs", |figures| {
             figures.live_runs.saturating_sub(figures.resident_runs)

@@ -78,6 +78,9 @@ fn expected(operation: Operation) -> [u16; 8] {
         Operation::ListSettings => [401, 401, 403, 200, 403, 200, 403, 403],
         Operation::MakeBackup => [401, 401, 403, 403, 403, 201, 403, 403],
         Operation::ListBackups => [401, 401, 403, 403, 403, 200, 403, 403],
+        Operation::ListNotifications => [401, 401, 200, 200, 403, 200, 200, 200],
+        // The message asked for is one of namespace `a`.
+        Operation::TestNotification => [401, 401, 403, 200, 403, 200, 403, 403],
         Operation::ShowJobSchema => [401, 401, 200, 200, 200, 200, 200, 200],
         Operation::ShowCalendarSchema => [401, 401, 200, 200, 200, 200, 200, 200],
         Operation::ShowOpenapi => [401, 401, 200, 200, 200, 200, 200, 200],
@@ -198,6 +201,7 @@ async fn knock(server: &Server, caller: &Caller, operation: Operation, call: Cal
         }
         Operation::PutCalendar => Some(calendar()),
         Operation::PutSetting => Some(notify()),
+        Operation::TestNotification => Some(json!({"namespace": "a", "job": name})),
         Operation::PreviewSchedule => Some(json!({
             "namespace": "a",
             "schedule": [{"cron": "0 9 * * *"}],
@@ -305,6 +309,7 @@ async fn strangers_see_nothing() {
         "/api/v1/runs?namespace=a",
         "/api/v1/calendars?namespace=a",
         "/api/v1/audit?namespace=a",
+        "/api/v1/notifications?namespace=a",
         "/api/v1/runs?namespace=a&job=x",
     ] {
         stranger.get(path).await.problem(403, "forbidden_namespace");

@@ -141,6 +141,8 @@ fn describe(operation: Operation, schemas: &mut Schemas) -> Option<Entry> {
         Operation::ListSettings => records::settings(schemas),
         Operation::MakeBackup => system::make_backup(schemas),
         Operation::ListBackups => system::backups(schemas),
+        Operation::ListNotifications => records::notifications(schemas),
+        Operation::TestNotification => records::test_notification(schemas),
         Operation::ShowJobSchema => system::schema("showJobSchema", "job"),
         Operation::ShowCalendarSchema => system::schema("showCalendarSchema", "calendar"),
         Operation::ShowOpenapi => system::openapi(),

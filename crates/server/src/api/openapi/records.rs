@@ -4,10 +4,11 @@ use drumtower_core::model::{AuditAction, AuditKind, Notify};
 use serde_json::{Value, json};
 
 use super::entry::{Entry, Tag};
-use super::parameters::{if_absent, if_match, instant, namespace, paging, query};
+use super::parameters::{if_absent, if_match, instant, limit, namespace, paging, query};
 use super::schemas::Schemas;
 use crate::api::Kind;
 use crate::api::audit;
+use crate::api::notifications::{Notification, Test, Tested};
 use crate::api::page::Page;
 use crate::api::settings::Setting;
 
@@ -72,4 +73,29 @@ pub fn settings(schemas: &mut Schemas) -> Entry {
         "List the settings of a namespace",
     )
     .answers::<Page<Setting>>(schemas, 200, "All of them.")
+}
+
+pub fn notifications(schemas: &mut Schemas) -> Entry {
+    let states = json!({"type": "string", "enum": ["pending", "delivered", "failed", "dropped"]});
+    Entry::new(
+        "listNotifications",
+        Tag::System,
+        "List messages about failures, recoveries and lateness",
+    )
+    .text("The newest first: those under way, then the last 200 that ended. There is one page.")
+    .takes([
+        namespace(),
+        query("state", "Only those in this state.", states),
+        limit(),
+    ])
+    .answers::<Page<Notification>>(schemas, 200, "Messages and what became of them.")
+}
+
+pub fn test_notification(schemas: &mut Schemas) -> Entry {
+    let body = schemas.request::<Test>();
+    Entry::new("testNotification", Tag::System, "Send a test message")
+        .text("It is sent at once, past grouping and bounds, and answered when it is known what became of it. Exactly one of `job`, `webhook` and `email` is given.")
+        .body(body, json!({"email": "ops@example.com"}))
+        .answers::<Page<Tested>>(schemas, 200, "What became of it, for each target.")
+        .refuses(&[Kind::NoSuchJob])
 }

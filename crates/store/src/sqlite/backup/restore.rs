@@ -30,7 +30,14 @@ const AHEAD_MS: i64 = 60_000;
 const LIVES: i64 = 1_000_000;
 
 /// What belongs to people and stays where it is.
-const KEPT: [&str; 5] = ["lock", "drumtower.toml", DIRECTORY, "tls", "lost+found"];
+const KEPT: [&str; 6] = [
+    "lock",
+    "drumtower.toml",
+    DIRECTORY,
+    "tls",
+    "webhook.key",
+    "lost+found",
+];
 
 #[derive(Debug)]
 pub struct Restored {
