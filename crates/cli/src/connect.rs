@@ -34,6 +34,9 @@ pub struct Connect {
     /// Certificates of the authorities that vouch for an https server, in place of the system's
     #[arg(long, env = "DRUMTOWER_CA", value_name = "FILE")]
     pub ca: Option<PathBuf>,
+    /// Show the token to another machine over http://, where it can be read on the way
+    #[arg(long, env = "DRUMTOWER_INSECURE", value_parser = clap::builder::FalseyValueParser::new())]
+    pub insecure: bool,
 }
 
 /// A server and a token for it.
@@ -93,6 +96,11 @@ impl Connect {
             .remedy(format!("--url http://{DEFAULT_LISTEN}")));
         }
         let token = self.token.clone().or(local_token.filter(|_| is_local));
+        if token.is_some() && !self.insecure && in_the_open(&url) {
+            let message = format!("the token would go to {url} unencrypted");
+            return Err(Failure::usage(message)
+                .remedy("use https://, or accept it with --insecure (DRUMTOWER_INSECURE=1)"));
+        }
         let trust = Trust {
             only: pinned.filter(|_| is_local && self.ca.is_none()),
             ca: self.ca.clone(),
@@ -100,6 +108,23 @@ impl Connect {
         };
         Ok(Target { url, token, trust })
     }
+}
+
+/// Whether what is sent there can be read on the way to another machine.
+fn in_the_open(url: &str) -> bool {
+    let Some(rest) = url.strip_prefix("http://") else {
+        return false;
+    };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    let host = match host.strip_prefix('[') {
+        Some(v6) => v6.split(']').next().unwrap_or_default(),
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    let loopback = host
+        .parse::<std::net::IpAddr>()
+        .is_ok_and(|address| address.to_canonical().is_loopback());
+    !loopback && !host.eq_ignore_ascii_case("localhost")
 }
 
 /// The data directory: the one given, or the user's own.
@@ -135,6 +160,28 @@ fn first_line(path: &Path) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_token_does_not_leave_the_machine_in_the_open() {
+        for url in [
+            "http://127.0.0.1:7070",
+            "http://[::1]:7070",
+            "http://localhost",
+            "http://[::ffff:127.0.0.1]:1/",
+            "https://scheduler:7070",
+        ] {
+            assert!(!in_the_open(url), "{url}");
+        }
+        for url in [
+            "http://scheduler:7070",
+            "http://10.0.0.1:7070/x",
+            "http://localhost.example.com",
+            "http://127.0.0.1@elsewhere:7070",
+            "http://[2001:db8::1]:7070",
+        ] {
+            assert!(in_the_open(url), "{url}");
+        }
+    }
 
     fn choose(url: Option<&str>, token: Option<&str>, local: Option<(&str, &str)>) -> Target {
         let connect = Connect {

@@ -103,12 +103,17 @@ impl Failure {
 
 impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        writeln!(f, "error: {}", self.message)?;
+        // Some of the words come from tasks and servers: a terminal must not take them for orders.
+        let tamed = |text: &str| {
+            let lines: Vec<String> = text.lines().map(crate::output::tame).collect();
+            lines.join("\n")
+        };
+        writeln!(f, "error: {}", tamed(&self.message))?;
         if let Some(notes) = &self.notes {
-            writeln!(f, "{notes}")?;
+            writeln!(f, "{}", tamed(notes))?;
         }
         match &self.remedy {
-            Some(remedy) => writeln!(f, "  try: {remedy}"),
+            Some(remedy) => writeln!(f, "  try: {}", tamed(remedy)),
             None => Ok(()),
         }
     }

@@ -1,5 +1,7 @@
 //! `drumtower serve`: the server alone.
 
+use std::io::IsTerminal;
+
 use clap::Args;
 use drumtower_sdk::Leave;
 use drumtower_server::auth::first_start::{BOOTSTRAP_FILE, Bootstrap};
@@ -110,9 +112,14 @@ pub fn announcement(started: &Started, data: &std::path::Path) -> String {
     let mut text = format!("drumtower serves {} from {}", started.url, data.display());
     match &started.bootstrap {
         Bootstrap::Made(secret) => {
-            let secret = secret.text();
+            // What is not a terminal is a log, which more people read than the file.
+            let where_or_what = if std::io::stdout().is_terminal() {
+                secret.text().to_owned()
+            } else {
+                data.join(BOOTSTRAP_FILE).display().to_string()
+            };
             text.push_str(&format!(
-                "\nbootstrap token, until the first admin token is made: {secret}"
+                "\nbootstrap token, until the first admin token is made: {where_or_what}"
             ));
         }
         Bootstrap::Waiting => {

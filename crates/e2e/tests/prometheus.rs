@@ -167,7 +167,7 @@ fn a_real_prometheus_takes_what_is_shipped_and_raises_an_alarm() {
                 .filter(|alert| alert["labels"]["alertname"] == "DrumtowerJobFailing");
             let jobs: Vec<&Value> = failing
                 .clone()
-                .map(|alert| &alert["labels"]["job"])
+                .map(|alert| &alert["labels"]["job_name"])
                 .collect();
             assert!(jobs.iter().all(|job| **job == "bad"), "{jobs:?}");
             failing

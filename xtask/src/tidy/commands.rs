@@ -178,6 +178,7 @@ mod tests {
             }
             "job apply" => "Options:\n  -f, --file <FILE>  What\n  -h, --help  Print help\n",
             "backup" => "Commands:\n  list  List\n\nArguments:\n  [DIR]  Where\n",
+            "backup list" => "Options:\n  -h, --help  Print help\n",
             "dev" => "Options:\n      --demo  With jobs\n      --listen <ADDRESS>  Where\n",
             other => return Err(format!("no page for {other}")),
         };

@@ -101,6 +101,7 @@ impl Flags {
             .text("worker.token", connect.token.as_ref())
             .path("worker.token_file", self.token_file.as_ref())
             .path("worker.ca", connect.ca.as_ref())
+            .switch("insecure", connect.insecure)
             .path("worker.cert", self.cert.as_ref())
             .path("worker.key", self.key.as_ref())
             .text("worker.name", self.name.as_ref())
@@ -121,6 +122,7 @@ pub fn connect(settings: &Settings) -> Result<Connect> {
         token: token(settings)?,
         data: settings.path("data").map(PathBuf::from),
         ca: settings.path("worker.ca").map(PathBuf::from),
+        insecure: settings.switch("insecure"),
     })
 }
 

@@ -90,8 +90,8 @@ impl Guesses {
     }
 }
 
-/// One network of IPv6 holds more addresses than could be remembered.
-fn network(address: IpAddr) -> IpAddr {
+/// What counts as one address: a network of IPv6 holds more of them than could be remembered.
+pub fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) => {
             let [a, b, c, d, ..] = v6.segments();

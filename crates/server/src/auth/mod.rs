@@ -15,7 +15,7 @@ pub mod principal;
 mod secret;
 mod table;
 
-pub use guesses::{Guesses, TooMany};
+pub use guesses::{Guesses, TooMany, network};
 pub use policy::{Call, DOORS, Door, Operation, Verb, Who, role_name};
 pub use principal::{Denied, Principal};
 pub use secret::{Secret, digest};

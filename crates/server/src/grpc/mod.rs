@@ -34,6 +34,8 @@ use session::Session;
 
 const NO_CERTIFICATE: &str = "workers of this server need a certificate that its client_ca has signed: give one with --cert and --key";
 
+/// Acknowledgements that wait for a worker to read them; past that nothing more is taken from it.
+const OWN_QUEUE: usize = 1024;
 const TOO_MANY: &str = "too many wrong tokens are shown at once: check yours and try again";
 
 /// The service, ready to be put into a router.
@@ -75,7 +77,7 @@ impl WorkerService for Workers {
             }
         };
         let principal = admitted.ok_or_else(|| denied(Denied::NoToken))?;
-        let (own, messages) = mpsc::unbounded_channel();
+        let (own, messages) = mpsc::channel(OWN_QUEUE);
         let (outgoing, ended) = Outgoing::new(messages);
         // Answered at once: a worker may wait for the answer before it says hello.
         tokio::spawn(

@@ -52,7 +52,7 @@ pub struct Greeting {
 pub type Ended = oneshot::Receiver<()>;
 
 pub struct Outgoing {
-    own: mpsc::UnboundedReceiver<Own>,
+    own: mpsc::Receiver<Own>,
     driver: Option<mpsc::Receiver<StreamMessage>>,
     greeting: Option<Greeting>,
     queued: VecDeque<wire::ServerMessage>,
@@ -62,7 +62,7 @@ pub struct Outgoing {
 }
 
 impl Outgoing {
-    pub fn new(own: mpsc::UnboundedReceiver<Own>) -> (Self, Ended) {
+    pub fn new(own: mpsc::Receiver<Own>) -> (Self, Ended) {
         let (alive, ended) = oneshot::channel();
         let outgoing = Self {
             own,

@@ -43,7 +43,7 @@ enum End {
 pub struct Session {
     edge: Edge,
     principal: Principal,
-    out: mpsc::UnboundedSender<Own>,
+    out: mpsc::Sender<Own>,
     /// Attempts that may write output here.
     writers: BTreeSet<AttemptRef>,
 }
@@ -56,7 +56,7 @@ struct Peer {
 }
 
 impl Session {
-    pub fn new(edge: Edge, principal: Principal, out: mpsc::UnboundedSender<Own>) -> Self {
+    pub fn new(edge: Edge, principal: Principal, out: mpsc::Sender<Own>) -> Self {
         Self {
             edge,
             principal,
@@ -106,7 +106,8 @@ impl Session {
             },
             End::Close { reason, again } => Own::Close { reason, again },
         };
-        let _ = self.out.send(close);
+        // A worker that reads nothing is not told; its stream ends all the same.
+        let _ = self.out.try_send(close);
     }
 
     /// Waits for the hello and opens the stream. Also returns what else was in the first frame.
@@ -143,7 +144,7 @@ impl Session {
     async fn open(&self, hello: Hello, protocol: u32) -> Result<Peer, crate::driver::Unavailable> {
         let (stream, messages) = self.edge.handle.open_stream().await?;
         let server = self.edge.server.to_string();
-        let _ = self.out.send(Own::Opened {
+        let _ = self.out.try_send(Own::Opened {
             messages,
             greeting: Greeting {
                 protocol,
@@ -303,7 +304,7 @@ impl Session {
         }
         self.edge.logs.append(chunks).await;
         for (attempt, seq) in acks {
-            let _ = self.out.send(Own::LogAck { attempt, seq });
+            let _ = self.out.send(Own::LogAck { attempt, seq }).await;
         }
     }
 

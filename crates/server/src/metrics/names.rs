@@ -30,7 +30,7 @@ pub const DURATION_BOUNDS: &[f64] = &[0.1, 1.0, 5.0, 30.0, 60.0, 300.0, 1800.0, 
 pub const COMMIT_BOUNDS: &[f64] = &[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 5.0];
 pub const BATCH_BOUNDS: &[f64] = &[1.0, 5.0, 10.0, 50.0, 100.0, 500.0, 1000.0, 4096.0];
 
-const JOB: &[&str] = &["namespace", "job"];
+const JOB: &[&str] = &["namespace", "job_name"];
 const WORKER: &[&str] = &["worker"];
 
 const fn family(
@@ -53,7 +53,7 @@ pub const FAMILIES: &[Family] = &[
     family(
         "drumtower_runs_ended_total",
         Counter,
-        &["namespace", "job", "outcome"],
+        &["namespace", "job_name", "outcome"],
         "Runs that ended: completed, failed or cancelled.",
     ),
     family(

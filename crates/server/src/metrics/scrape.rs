@@ -63,7 +63,7 @@ fn jobs(text: &mut Text, counted: &Counted, principal: &Principal) {
         for (outcome, count) in outcomes {
             let labels = [
                 ("namespace", *namespace),
-                ("job", *job),
+                ("job_name", *job),
                 ("outcome", outcome),
             ];
             ended.add(&labels, count as f64);
@@ -74,7 +74,7 @@ fn jobs(text: &mut Text, counted: &Counted, principal: &Principal) {
         for (namespace, job, figures) in &rows {
             add(
                 &mut samples,
-                &[("namespace", namespace), ("job", job)],
+                &[("namespace", namespace), ("job_name", job)],
                 figures,
             );
         }

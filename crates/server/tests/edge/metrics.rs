@@ -114,7 +114,9 @@ async fn what_happened_is_counted() {
         .problem(400, "unknown_parameter");
     let viewer = server.client("viewer", None).await;
     let ended = |outcome| {
-        format!("drumtower_runs_ended_total{{namespace=\"a\",job=\"one\",outcome=\"{outcome}\"}}")
+        format!(
+            "drumtower_runs_ended_total{{namespace=\"a\",job_name=\"one\",outcome=\"{outcome}\"}}"
+        )
     };
     let scrape = eventually("both runs are counted", async || {
         let scrape = Scrape::of(&viewer).await;
@@ -122,7 +124,7 @@ async fn what_happened_is_counted() {
         (failed == Some(1.0)).then_some(scrape)
     })
     .await;
-    let job = "{namespace=\"a\",job=\"one\"}";
+    let job = "{namespace=\"a\",job_name=\"one\"}";
     assert_eq!(scrape.value(&ended("completed")), 1.0);
     assert_eq!(scrape.value(&ended("cancelled")), 0.0);
     assert_eq!(
@@ -182,7 +184,10 @@ async fn a_bound_token_sees_its_own_jobs_and_nothing_of_the_server() {
         server.client("viewer", Some("b")).await,
     );
     eventually("the owner sees its job", async || {
-        Scrape::of(&own).await.mentions("job=\"one\"").then_some(())
+        Scrape::of(&own)
+            .await
+            .mentions("job_name=\"one\"")
+            .then_some(())
     })
     .await;
     let seen = Scrape::of(&stranger).await;
@@ -222,7 +227,7 @@ async fn the_page_promises_what_the_server_tells() {
         .problem(401, "unauthenticated");
     let scrape = eventually("the job is counted", async || {
         let scrape = Scrape::of(&server.admin()).await;
-        scrape.mentions("job=\"one\"").then_some(scrape)
+        scrape.mentions("job_name=\"one\"").then_some(scrape)
     })
     .await;
     let promised = promised();

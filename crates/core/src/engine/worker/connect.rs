@@ -8,6 +8,15 @@ impl Engine {
     pub(super) fn connect(&mut self, now: Now, stream: StreamId, hello: Hello) {
         let process = hello.process;
         if let Some(known) = self.fleet.get(process) {
+            // A process keeps its token: another one that claims its number is not it.
+            if known.hello.namespace != hello.namespace {
+                self.effect(Effect::Close {
+                    stream,
+                    reason: "this worker is known with a token of another namespace",
+                    again: false,
+                });
+                return;
+            }
             if known.hello.stream_number >= hello.stream_number {
                 self.effect(Effect::Close {
                     stream,

@@ -1,3 +1,5 @@
+//! The tap by itself: what is heard, by whom, in which order, and what is missed.
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -1,7 +1,10 @@
 //! The port: taken, and connections accepted on it, over TLS or not, HTTP/1 and HTTP/2 alike.
 //!
-//! Every request learns from whom it comes ([`Peer`]). Handshakes at once are bounded: beyond it connections wait in the
-//! system's queue.
+//! Every request learns from whom it comes ([`Peer`]). Connections are bounded ([`places`]): beyond it they wait in the
+//! system's queue. Whoever says nothing is let go soon, before it takes a place among the handshakes.
+
+mod first_byte;
+mod places;
 
 use std::io;
 use std::net::SocketAddr;
@@ -17,16 +20,22 @@ use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{Semaphore, watch};
 use tower::Service;
 
 use crate::serve::Error;
-use crate::tls::Acceptor;
+use crate::tls::{Acceptor, Secured};
+
+use first_byte::FirstByte;
+use places::{Place, Places};
 
 /// How long a connection may say nothing between two requests, or take over the head of one.
 const HEADERS_WITHIN: Duration = Duration::from_secs(60);
 const PING_EVERY: Duration = Duration::from_secs(20);
+/// How long a new connection may say nothing.
+const FIRST_BYTE_WITHIN: Duration = Duration::from_secs(5);
 const HANDSHAKES: usize = 512;
+const COMPLAIN_EVERY: Duration = Duration::from_secs(60);
 
 /// Who is at the other end of a connection.
 #[derive(Clone, Copy, Debug)]
@@ -64,8 +73,10 @@ pub async fn accept(
         router,
         tls,
         handshakes: Arc::new(Semaphore::new(HANDSHAKES)),
+        places: Places::for_this_process(),
         closing,
     };
+    let mut complained: Option<tokio::time::Instant> = None;
     let mut shutdown = std::pin::pin!(shutdown);
     loop {
         let accepted = tokio::select! {
@@ -73,10 +84,13 @@ pub async fn accept(
             () = &mut shutdown => return connections,
         };
         match accepted {
-            Ok((socket, address, turn)) => door.serve(&connections, socket, address, turn),
+            Ok((socket, address, place)) => door.serve(&connections, socket, address, place),
             Err(error) => {
                 // Out of descriptors, mostly: others must close before more can be opened.
-                tracing::warn!(%error, "a connection could not be accepted");
+                if complained.is_none_or(|at| at.elapsed() >= COMPLAIN_EVERY) {
+                    tracing::warn!(%error, "connections cannot be accepted");
+                    complained = Some(tokio::time::Instant::now());
+                }
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         }
@@ -102,24 +116,24 @@ struct Door {
     router: Router,
     tls: Option<Acceptor>,
     handshakes: Arc<Semaphore>,
+    places: Places,
     closing: watch::Receiver<()>,
 }
 
-type Turn = Option<OwnedSemaphorePermit>;
-
 impl Door {
-    /// The next connection, and a place among those that shake hands if it must.
-    async fn next(&self, listener: &TcpListener) -> io::Result<(TcpStream, SocketAddr, Turn)> {
-        let turn = match &self.tls {
-            // The semaphore is never closed.
-            Some(_) => Arc::clone(&self.handshakes).acquire_owned().await.ok(),
-            None => None,
-        };
-        let (socket, address) = listener.accept().await?;
-        Ok((socket, address, turn))
+    /// The next connection and its place; one beyond its address's share is dropped.
+    async fn next(&self, listener: &TcpListener) -> io::Result<(TcpStream, SocketAddr, Place)> {
+        loop {
+            self.places.wait().await;
+            let (socket, address) = listener.accept().await?;
+            match self.places.take(address.ip()).await {
+                Some(place) => return Ok((socket, address, place)),
+                None => drop(socket),
+            }
+        }
     }
 
-    fn serve(&self, open: &GracefulShutdown, socket: TcpStream, address: SocketAddr, turn: Turn) {
+    fn serve(&self, open: &GracefulShutdown, socket: TcpStream, address: SocketAddr, place: Place) {
         let _ = socket.set_nodelay(true);
         let (server, watcher) = (self.server.clone(), open.watcher());
         let mut service = Introduced {
@@ -130,22 +144,40 @@ impl Door {
             },
         };
         let Some(tls) = self.tls.clone() else {
-            tokio::spawn(converse(server, watcher, socket, service));
+            tokio::spawn(async move {
+                converse(server, watcher, socket, service).await;
+                drop(place);
+            });
             return;
         };
         let mut closing = self.closing.clone();
+        let handshakes = Arc::clone(&self.handshakes);
         tokio::spawn(async move {
             let secured = tokio::select! {
-                secured = tls.secure(socket) => secured,
+                secured = shake_hands(tls, handshakes, socket) => secured,
                 _ = closing.changed() => None,
             };
-            drop(turn);
             if let Some(secured) = secured {
                 service.peer.certified = secured.certified;
                 converse(server, watcher, secured.stream, service).await;
             }
+            drop(place);
         });
     }
+}
+
+/// A turn among the handshakes is taken only by those who have begun one.
+async fn shake_hands(
+    tls: Acceptor,
+    handshakes: Arc<Semaphore>,
+    socket: TcpStream,
+) -> Option<Secured> {
+    let spoke = tokio::time::timeout(FIRST_BYTE_WITHIN, socket.peek(&mut [0])).await;
+    if !matches!(spoke, Ok(Ok(1..))) {
+        return None;
+    }
+    let _turn = handshakes.acquire().await.ok()?;
+    tls.secure(socket).await
 }
 
 async fn converse(
@@ -155,7 +187,10 @@ async fn converse(
     service: Introduced,
 ) {
     let connection = server
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(service))
+        .serve_connection(
+            TokioIo::new(FirstByte::new(stream, FIRST_BYTE_WITHIN)),
+            TowerToHyperService::new(service),
+        )
         .into_owned();
     if let Err(error) = watcher.watch(connection).await {
         tracing::debug!(%error, "a connection ended badly");
