@@ -73,6 +73,7 @@ impl Dev {
             ..agent::Options::default()
         };
         let worker = config::worker::offer(settings, standard);
+        work::warn_of_shortage(&worker);
         if self.demo {
             apply_demo(&started, &data).await?;
         }

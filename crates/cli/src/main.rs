@@ -39,7 +39,7 @@ mod worker;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use drumtower_worker::supervisor;
+use drumtower_worker::{open_files, supervisor};
 
 /// A distributed job scheduler
 ///
@@ -149,11 +149,15 @@ fn main() -> ExitCode {
     // One provider of cryptography for the whole process; whoever came first may stay.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let cli = Cli::try_parse().unwrap_or_else(|error| foreign::hinted(error).exit());
-    // These three log as their configuration says, once they know it.
-    if !matches!(
+    if matches!(
         cli.command,
         Command::Dev(_) | Command::Serve(_) | Command::Work(_)
     ) {
+        // These three log as their configuration says, once they know it. They hold many connections, and tokens that tasks
+        // beside them have no business with.
+        open_files::raise();
+        supervisor::forbid_inspection();
+    } else {
         logging::start_by_variable();
     }
     let done = match cli.command {

@@ -2,6 +2,7 @@
 
 use clap::Args;
 use drumtower_worker::agent::{self, Error, Options, leave_on_signals};
+use drumtower_worker::open_files;
 
 use crate::config;
 use crate::config::log::Log;
@@ -54,10 +55,18 @@ impl Work {
             ..Options::default()
         };
         let options = config::worker::offer(&settings, standard);
+        warn_of_shortage(&options);
         runtime()?.block_on(async {
             let leave = leave_on_signals().map_err(no_signals)?;
             agent::run(options, leave).await.map_err(failure)
         })
+    }
+}
+
+/// Said once the limit of open files has been raised as far as it goes.
+pub fn warn_of_shortage(options: &Options) {
+    if let Some(shortage) = open_files::shortage(options.capacity) {
+        tracing::warn!("{shortage}");
     }
 }
 

@@ -45,7 +45,7 @@ impl Worker {
         options: WorkerOptions,
     ) -> Self {
         let (url, worker) = (url.to_owned(), name.to_owned());
-        let scratch = site.dir(&format!("{name}.scratch"));
+        let scratch = site.path().join(format!("{name}.scratch"));
         let command = move || {
             let mut command = match &options.program {
                 Some(program) => Command::new(program),

@@ -66,7 +66,7 @@ impl Secret {
         let mut command = Cli::new(self.site.path()).command(&["work", "--name", name]);
         command
             .arg("--scratch")
-            .arg(self.site.dir(&format!("{name}.scratch")))
+            .arg(self.site.path().join(format!("{name}.scratch")))
             .args(arguments)
             .env("DRUMTOWER_URL", self.url("127.0.0.1"))
             .env("DRUMTOWER_TOKEN", self.token(name));

@@ -115,6 +115,9 @@ fn special(ip: IpAddr) -> Option<Kind> {
 /// The first row that fits counts.
 const VERSION_4: &[(Cidr, Kind)] = &[
     (Cidr::v4(169, 254, 169, 254, 32), Kind::Metadata),
+    // Credentials of containers.
+    (Cidr::v4(169, 254, 170, 2, 32), Kind::Metadata),
+    (Cidr::v4(169, 254, 170, 23, 32), Kind::Metadata),
     (Cidr::v4(100, 100, 100, 200, 32), Kind::Metadata),
     (Cidr::v4(168, 63, 129, 16, 32), Kind::Metadata),
     (Cidr::v4(192, 0, 0, 192, 32), Kind::Metadata),
@@ -144,6 +147,10 @@ const GIVEN_OUT: Cidr = Cidr::v6([0x2000, 0, 0, 0, 0, 0, 0, 0], 3);
 const VERSION_6: &[(Cidr, Kind)] = &[
     (
         Cidr::v6([0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254], 128),
+        Kind::Metadata,
+    ),
+    (
+        Cidr::v6([0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x23], 128),
         Kind::Metadata,
     ),
     (

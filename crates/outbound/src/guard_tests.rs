@@ -39,6 +39,9 @@ fn every_special_range_is_refused_by_its_name() {
         ("127.255.255.254", Kind::Loopback),
         ("169.254.0.1", Kind::LinkLocal),
         ("169.254.169.254", Kind::Metadata),
+        ("169.254.170.2", Kind::Metadata),
+        ("169.254.170.23", Kind::Metadata),
+        ("::ffff:169.254.170.2", Kind::Metadata),
         ("168.63.129.16", Kind::Metadata),
         ("172.16.0.1", Kind::Private),
         ("172.31.255.255", Kind::Private),
@@ -70,6 +73,7 @@ fn every_special_range_is_refused_by_its_name() {
         ("fc00::1", Kind::UniqueLocal),
         ("fd12:3456::1", Kind::UniqueLocal),
         ("fd00:ec2::254", Kind::Metadata),
+        ("fd00:ec2::23", Kind::Metadata),
         ("fe80::1", Kind::LinkLocal),
         ("fec0::1", Kind::Private),
         ("ff02::1", Kind::Multicast),
@@ -116,7 +120,9 @@ fn what_is_listed_is_reached_and_nothing_beside_it() {
     assert_eq!(verdict(&some, ip("fd12::1")), None);
     assert_eq!(verdict(&some, ip("fd13::1")), Some(Kind::UniqueLocal));
     assert_eq!(verdict(&some, ip("169.254.1.1")), None);
-    assert_eq!(verdict(&some, ip("169.254.169.254")), Some(Kind::Metadata));
+    for metadata in ["169.254.169.254", "169.254.170.2", "169.254.170.23"] {
+        assert_eq!(verdict(&some, ip(metadata)), Some(Kind::Metadata));
+    }
     let exact = policy(&["169.254.169.254/32"]);
     assert_eq!(verdict(&exact, ip("169.254.169.254")), None);
     let all = policy(&["0.0.0.0/0", "::/0"]);

@@ -44,6 +44,7 @@ pub(crate) enum Event {
         data: Vec<u8>,
     },
     Finished(Attempt, Box<wire::Finished>),
+    Refused(Attempt, String),
 }
 
 /// Where output comes from.
@@ -104,6 +105,14 @@ impl Reporter {
         self.finished = true;
         self.output
             .send(Event::Finished(self.output.attempt, Box::new(end)));
+    }
+
+    /// The attempt was not started and will not be here: the server gives it to another worker, or to this one later. Not to
+    /// be told after [`Reporter::started`] or after output.
+    pub fn refuse(mut self, reason: &str) {
+        self.finished = true;
+        self.output
+            .send(Event::Refused(self.output.attempt, reason.to_owned()));
     }
 }
 

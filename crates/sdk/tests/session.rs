@@ -4,6 +4,7 @@ mod session_world;
 
 use drumtower_core::model::MonoMs;
 use drumtower_proto::worker::v1 as wire;
+use drumtower_sdk::session::Action;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use wire::server_message::Body;
@@ -244,4 +245,43 @@ fn a_refusal_leaves_before_the_heartbeat_that_does_not_name_the_attempt() {
         refusal < heartbeat,
         "the server would take it for forgotten"
     );
+}
+
+#[test]
+fn what_could_not_be_started_is_handed_back_and_its_place_is_free_again() {
+    use wire::worker_message::Body as Said;
+    let mut world = World::new();
+    world.open();
+    exchange(&mut world);
+    exchange(&mut world);
+    let assign = wire::ServerMessage {
+        body: world.server.assign_fresh(1),
+    };
+    world.session.handle(world.clock(), 1, assign);
+    let Some(Action::Start { assign, .. }) = world.session.poll_action() else {
+        panic!("it starts")
+    };
+    let attempt = assign.attempt.expect("it names one");
+    world
+        .session
+        .attempt_refused(attempt.into(), "no descriptors");
+    assert_eq!(world.session.running(), 0);
+    let said = std::iter::from_fn(|| world.session.poll_transmit(world.clock()));
+    let said: Vec<Said> = said.filter_map(|message| message.body).collect();
+    let Some(Said::Refused(refused)) = said.first() else {
+        panic!("{said:?}")
+    };
+    assert_eq!(
+        (refused.attempt, refused.reason.as_str()),
+        (Some(attempt), "no descriptors")
+    );
+    assert!(
+        said.iter().any(|body| matches!(body, Said::Grant(_))),
+        "{said:?}"
+    );
+    // The end of what was handed back is nobody's.
+    world
+        .session
+        .attempt_finished(attempt.into(), wire::Finished::default());
+    assert!(world.session.poll_transmit(world.clock()).is_none());
 }

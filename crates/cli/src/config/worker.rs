@@ -45,7 +45,7 @@ pub const KEYS: &[Key] = &[
     Key::new("worker.labels", "DRUMTOWER_WORKER_LABELS", Kind::Labels).flag("--label"),
     Key::new("worker.scratch", "DRUMTOWER_WORKER_SCRATCH", Kind::Path)
         .flag("--scratch")
-        .unset("drumtower-scratch in the temporary directory"),
+        .unset("drumtower-scratch-UID in the temporary directory"),
     Key::new("worker.drain", "DRUMTOWER_WORKER_DRAIN", Kind::Duration)
         .flag("--drain")
         .default("30s"),

@@ -228,6 +228,11 @@ impl Runtime {
                 self.running.remove(&attempt);
                 self.session.attempt_finished(attempt, *end);
             }
+            Event::Refused(attempt, reason) => {
+                self.running.remove(&attempt);
+                warn!(run = %attempt.run_id(), %reason, "handed back");
+                self.session.attempt_refused(attempt, &reason);
+            }
         }
     }
 

@@ -1,9 +1,9 @@
-//! An assignment arrives: start it, or refuse it for good.
+//! An assignment arrives: start it, or refuse it for good. What could not be started after all is refused later.
 
 use drumtower_core::model::MonoMs;
 use drumtower_proto::worker::v1 as wire;
 
-use super::held::{Held, before};
+use super::held::{Held, Phase, before};
 use super::seen::Known;
 use super::{Action, Attempt, Session, StopReason};
 
@@ -103,6 +103,22 @@ impl Session {
             assign: Box::new(assign),
             deadline,
         });
+    }
+
+    /// Nothing of the attempt was started, nor will be: the server may give it to another worker. One that was reported as
+    /// started has to end with [`Session::attempt_finished`].
+    pub fn attempt_refused(&mut self, attempt: Attempt, reason: &str) {
+        let starting = |held: &&Held| matches!(held.phase, Phase::Starting);
+        let Some(held) = self.held.get(&attempt).filter(starting) else {
+            return;
+        };
+        let (named, settled) = (held.attempt, held.settled);
+        self.credits.free(held.weight);
+        self.held.remove(&attempt);
+        self.seen.note(named, false);
+        if !settled {
+            self.refuse(named, reason);
+        }
     }
 
     pub(super) fn refuse(&mut self, attempt: wire::AttemptRef, reason: &str) {

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! Starting ──attempt_started──► Running ──attempt_finished──► Finished ──FinishAck──► forgotten
-//!     └───────────────────attempt_finished───────────────────────►┘
+//!     ├───────────────────attempt_finished───────────────────────►┘
+//!     └──attempt_refused──► forgotten
 //! ```
 //!
 //! While it has not finished it may be told to stop (once, the first reason stands) and later be aborted (once).

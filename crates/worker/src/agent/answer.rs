@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 const RESULT_BODY_CHARS: usize = 4096;
 const ERROR_BODY_CHARS: usize = 200;
 const HEADER_CHARS: usize = 1024;
+const URL_CHARS: usize = 2048;
 
 /// Headers of the answer that are part of the result.
 const HEADERS: [&str; 9] = [
@@ -142,7 +143,7 @@ fn result(response: &Response) -> Value {
         .collect();
     json!({
         "status": response.status.as_u16(),
-        "url": response.url,
+        "url": text(response.url.as_bytes(), URL_CHARS),
         "headers": headers,
         "body": text(&response.body, RESULT_BODY_CHARS),
     })
@@ -203,6 +204,7 @@ mod tests {
                 .headers
                 .insert(name, "v".repeat(60_000).parse().unwrap());
         }
+        response.url = format!("http://x/{}", "\u{1}".repeat(60_000));
         let result = judge(&wire::HttpTask::default(), &response).result;
         assert!(result.len() <= drumtower_core::model::Limits::RESULT_BYTES);
     }

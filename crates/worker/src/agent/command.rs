@@ -2,7 +2,7 @@
 //!
 //! One task per attempt: it gives the command to a supervisor, passes orders on (longer lease, stop, abort), brings the
 //! output to the server at the pace the server takes it, and reports the end when no process of the attempt is left and
-//! its output has been read.
+//! its output has been read. An attempt for which not even a supervisor could be started is handed back to the server.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -23,6 +23,9 @@ use wire::assign::Task;
 
 /// Between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(5);
+
+/// Before a supervisor that could not be started is tried again; after the last one the attempt is handed back.
+const PAUSES_MS: [u64; 6] = [100, 200, 400, 800, 1600, 1900];
 
 /// Runs programs and scripts.
 pub(super) struct Commands {
@@ -172,9 +175,12 @@ async fn carry_out(
     mut orders: Orders,
     reporter: Reporter,
 ) {
-    let mut running = match exec::spawn(spec, deadline) {
-        Ok(running) => running,
-        Err(error) => return reporter.finish(not_started(&error.to_string())),
+    let mut running = match begin(&spec, deadline, &mut orders).await {
+        Begun::Running(running) => running,
+        Begun::Never(error) => return reporter.finish(not_started(&error.to_string())),
+        Begun::NotHere(error) => return reporter.refuse(&error.to_string()),
+        // Dropped, it reports that the attempt obeyed.
+        Begun::Stopped => return drop(reporter),
     };
     let (tree_gone, gone) = oneshot::channel();
     let output = running.output();
@@ -190,6 +196,43 @@ async fn carry_out(
     let _ = tree_gone.send(());
     let truncated = reader.await.unwrap_or(true);
     reporter.finish(end_of(&terms, outcome, truncated));
+}
+
+enum Begun {
+    Running(Running),
+    /// It cannot be started anywhere.
+    Never(exec::Error),
+    /// This worker cannot start anything at present, and nothing of it was started.
+    NotHere(exec::Error),
+    /// It was told to stop before that.
+    Stopped,
+}
+
+/// A system that lacks descriptors, memory or processes has some again when other runs end, so a supervisor that cannot be
+/// started is tried again. Meanwhile the attempt keeps its place, and the server does not send it back and forth.
+async fn begin(spec: &Spec, mut deadline: BootMs, orders: &mut Orders) -> Begun {
+    let mut pauses = PAUSES_MS.into_iter().map(Duration::from_millis);
+    loop {
+        let lack = match exec::spawn(spec.clone(), deadline) {
+            Ok(running) => return Begun::Running(running),
+            Err(error @ exec::Error::Supervisor(_)) => error,
+            Err(error) => return Begun::Never(error),
+        };
+        let Some(pause) = pauses.next() else {
+            return Begun::NotHere(lack);
+        };
+        let pause = tokio::time::sleep(pause);
+        tokio::pin!(pause);
+        loop {
+            tokio::select! {
+                () = &mut pause => break,
+                order = orders.next() => match order {
+                    Order::Extend(later) => deadline = deadline.max(later),
+                    Order::Kill(..) => return Begun::Stopped,
+                },
+            }
+        }
+    }
 }
 
 /// Passes orders on while something is awaited.

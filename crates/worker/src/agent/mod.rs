@@ -10,13 +10,11 @@ mod command;
 mod environment;
 mod http;
 mod judge;
+mod scratch;
 mod signals;
 
 use std::collections::BTreeMap;
-use std::fs::DirBuilder;
-use std::io;
-use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,6 +28,7 @@ use crate::load::Sampler;
 use crate::supervisor::cgroup;
 use command::Commands;
 use http::Requests;
+use scratch::Scratch;
 
 pub use drumtower_outbound as outbound;
 pub use drumtower_sdk::Leave;
@@ -52,7 +51,7 @@ pub struct Options {
     /// The weight it runs at once.
     pub capacity: u32,
     pub labels: BTreeMap<String, String>,
-    /// Holds a directory per command while it runs. Made if it is not there.
+    /// Holds a directory per command while it runs. Made if it is not there; else it must be ours alone to write to.
     pub scratch_root: PathBuf,
     /// Whether it takes `exec` and `script` tasks.
     pub exec: bool,
@@ -74,7 +73,7 @@ impl Default for Options {
             name: None,
             capacity: u32::try_from(cores).unwrap_or(1).saturating_mul(8),
             labels: BTreeMap::new(),
-            scratch_root: std::env::temp_dir().join("drumtower-scratch"),
+            scratch_root: scratch::standard_root(),
             exec: true,
             http: Some(outbound::Policy::default()),
             cgroup: true,
@@ -87,8 +86,10 @@ impl Default for Options {
 pub enum Error {
     #[error("no server is given: name one as https://host:port")]
     NoServer,
-    #[error("cannot use scratch directory {path:?}: {source}")]
-    Scratch { path: PathBuf, source: io::Error },
+    #[error(
+        "cannot use scratch directory {path:?}: {why}; choose another with --scratch or worker.scratch"
+    )]
+    Scratch { path: PathBuf, why: String },
     #[error("outgoing requests: {0}")]
     Outbound(#[from] outbound::Error),
     #[error(transparent)]
@@ -107,14 +108,25 @@ pub async fn run_with(
     add: impl FnOnce(Builder) -> Builder,
 ) -> Result<(), Error> {
     let (load, sampled) = watch::channel(wire::Load::default());
-    let worker = add(builder(&options)?.load(sampled)).build()?;
+    // Outlives the worker, and so all that runs.
+    let scratch = options.exec.then(|| scratch_of(&options)).transpose()?;
+    let builder = builder(&options, scratch.as_ref())?;
+    let worker = add(builder.load(sampled)).build()?;
     tokio::select! {
         ended = worker.run_until(leave) => Ok(ended?),
         () = sample_load(Sampler::new(&options.scratch_root), load) => Ok(()),
     }
 }
 
-fn builder(options: &Options) -> Result<Builder, Error> {
+fn scratch_of(options: &Options) -> Result<Scratch, Error> {
+    Scratch::prepare(&options.scratch_root).map_err(|why| Error::Scratch {
+        path: options.scratch_root.clone(),
+        why,
+    })
+}
+
+/// Takes commands if there is a place for them.
+fn builder(options: &Options, scratch: Option<&Scratch>) -> Result<Builder, Error> {
     let (first, others) = options.servers.split_first().ok_or(Error::NoServer)?;
     let mut builder = Worker::builder(first)
         .capacity(options.capacity)
@@ -132,15 +144,10 @@ fn builder(options: &Options) -> Result<Builder, Error> {
     for (key, value) in &options.labels {
         builder = builder.label(key, value);
     }
-    if options.exec {
-        let scratch_root =
-            prepare_scratch(&options.scratch_root).map_err(|source| Error::Scratch {
-                path: options.scratch_root.clone(),
-                source,
-            })?;
+    if let Some(scratch) = scratch {
         let (groups, enforcement) = enforcement(options.cgroup);
         let commands = Commands {
-            scratch_root,
+            scratch_root: scratch.directory().to_owned(),
             cgroup: options.cgroup,
             groups,
         };
@@ -173,12 +180,6 @@ fn enforcement(allowed: bool) -> (Option<Groups>, wire::Enforcement) {
         why: enforcement.why,
     };
     (groups, told)
-}
-
-/// Nobody else may list what commands leave there, but a command may run as another user, who has to get through.
-fn prepare_scratch(root: &Path) -> io::Result<PathBuf> {
-    DirBuilder::new().recursive(true).mode(0o711).create(root)?;
-    root.canonicalize()
 }
 
 /// Never ends: whoever waits for the worker drops it.

@@ -193,6 +193,7 @@ pub fn spawn(spec: Spec, deadline: BootMs) -> Result<Running, Error> {
         user: spec.user,
         stdin: spec.stdin,
         script: spec.script,
+        open_files: crate::open_files::before(),
         limits: spec.limits,
     })))?;
 

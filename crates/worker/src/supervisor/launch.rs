@@ -1,9 +1,11 @@
 //! Starts the command: in its [`Surroundings`], with exactly the environment it was given, signals at their
 //! defaults, no descriptors but the three standard ones, in a process group of its own.
 
-use std::fs::{self, DirBuilder, Permissions};
+use std::ffi::OsStr;
+use std::fs::{self, DirBuilder};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -121,13 +123,29 @@ pub fn remove_scratch(scratch: &Path) -> Option<String> {
     }
 }
 
-/// A command may take its own rights away from directories, as caches of read-only modules do.
-fn open_up(directory: &Path) {
-    let _ = fs::set_permissions(directory, Permissions::from_mode(0o700));
-    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
-        // The type is that of the entry itself: a link to a directory elsewhere is not followed.
+/// A command may take its own rights away from directories, as caches of read-only modules do. Root needs no rights and must
+/// not change those of what another user put there.
+fn open_up(scratch: &Path) {
+    if sys::effective_user() == 0 {
+        return;
+    }
+    let root = scratch
+        .parent()
+        .and_then(|root| sys::open_directory(root).ok());
+    if let (Some(root), Some(name)) = (root, scratch.file_name()) {
+        open_up_in(&root, name, scratch);
+    }
+}
+
+/// Rights are changed in directories that are held open, by names that are not followed if they are links. The path serves
+/// to learn names only.
+fn open_up_in(above: &OwnedFd, name: &OsStr, path: &Path) {
+    let Ok(directory) = sys::own_directory(above, name) else {
+        return;
+    };
+    for entry in fs::read_dir(path).into_iter().flatten().flatten() {
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            open_up(&entry.path());
+            open_up_in(&directory, &entry.file_name(), &entry.path());
         }
     }
 }

@@ -53,9 +53,15 @@ pub(crate) mod tree;
 use std::process::ExitCode;
 
 pub use clock::BootMs;
+pub(crate) use launch::remove_scratch;
 
 /// First argument that turns the binary into a supervisor. Not for people.
 pub const ENTRY: &str = "__supervise";
+
+/// Keeps other processes of the same user, tasks above all, from reading the memory of this one, tokens included.
+pub fn forbid_inspection() {
+    sys::forbid_inspection();
+}
 
 /// The whole life of a supervisor process. Call it before any thread is started.
 pub fn supervise_main() -> ExitCode {

@@ -2,10 +2,13 @@
 //!
 //! Everything that can be found out, and can fail, happens before the fork, so that the words of an error are at hand. What is
 //! left for the child ([`Surroundings::enter`]) is system calls on values that are ready.
+//!
+//! The supervisor may be root and the user of the command anybody, who may have processes already. So the scratch directory
+//! is given away last: until then nobody else can put anything in it, and afterwards nothing in it is touched by its name.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, chown};
+use std::io::{self, Seek, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 use super::sys::{self, CpuSet, User};
@@ -18,6 +21,8 @@ pub struct Surroundings {
     /// Put before the environment of the attempt, which wins.
     pub env: Vec<(&'static str, String)>,
     user: Option<User>,
+    /// How many files may be open unless the command asks for more, as before the worker raised that for itself.
+    open_files: Option<u64>,
     rlimits: Vec<(sys::Resource, u64)>,
     cpus: Option<CpuSet>,
 }
@@ -31,7 +36,7 @@ impl Surroundings {
     pub fn prepare(start: &Start, grouped: bool) -> Result<Self, String> {
         let user = start.user.as_deref().map(become_of).transpose()?.flatten();
         if let Some(user) = &user {
-            open_path(&start.scratch, user)?;
+            check_path(&start.scratch, user)?;
         }
         let told = |what: &str| {
             let what = what.to_owned();
@@ -40,7 +45,12 @@ impl Surroundings {
         if let Some(body) = &start.script {
             write_script(start, body, user.as_ref()).map_err(told("the script"))?;
         }
-        let stdin = start.stdin.as_deref().map(|text| input(start, text));
+        let stdin = start.stdin.as_deref();
+        let stdin = stdin.map(|text| input(start, text, user.as_ref()));
+        let stdin = stdin.transpose().map_err(told("standard input"))?;
+        if let Some(user) = &user {
+            hand_over(&start.scratch, user)?;
+        }
         let mut env = Vec::new();
         if let Some(name) = &start.user {
             let home = match &user {
@@ -53,9 +63,10 @@ impl Surroundings {
         }
         Ok(Self {
             cwd: directory(start)?,
-            stdin: stdin.transpose().map_err(told("standard input"))?,
+            stdin,
             env,
             user,
+            open_files: start.open_files,
             rlimits: rlimits(&start.limits, grouped),
             cpus: start
                 .limits
@@ -69,6 +80,9 @@ impl Surroundings {
     pub fn enter(&self) -> io::Result<()> {
         if let Some(cpus) = &self.cpus {
             cpus.apply();
+        }
+        if let Some(open_files) = self.open_files {
+            sys::soften_open_files(open_files)?;
         }
         for (resource, most) in &self.rlimits {
             sys::limit(*resource, *most)?;
@@ -101,8 +115,8 @@ fn become_of(name: &str) -> Result<Option<User>, String> {
     Ok(Some(user))
 }
 
-/// Gives the scratch directory to the user, who must be able to come there.
-fn open_path(scratch: &Path, user: &User) -> Result<(), String> {
+/// The user must be able to come to the scratch directory.
+fn check_path(scratch: &Path, user: &User) -> Result<(), String> {
     for above in scratch.ancestors().skip(1) {
         let about = fs::metadata(above)
             .map_err(|error| format!("cannot look at {}: {error}", above.display()))?;
@@ -117,38 +131,56 @@ fn open_path(scratch: &Path, user: &User) -> Result<(), String> {
             ));
         }
     }
-    chown(scratch, Some(user.uid), Some(user.gid)).map_err(|error| {
-        format!(
-            "cannot give {} to `{}`: {error}",
-            scratch.display(),
-            user.name
-        )
-    })
+    Ok(())
 }
 
-fn write_script(start: &Start, body: &str, user: Option<&User>) -> io::Result<()> {
-    let path = script_path(&start.scratch);
-    let mut file = private(&path, 0o500)?;
-    file.write_all(body.as_bytes())?;
+fn hand_over(scratch: &Path, user: &User) -> Result<(), String> {
+    let directory = File::options()
+        .read(true)
+        .custom_flags(libc::O_DIRECTORY | libc::O_NOFOLLOW)
+        .open(scratch);
+    directory
+        .and_then(|directory| give(&directory, Some(user)))
+        .map_err(|error| {
+            format!(
+                "cannot give {} to `{}`: {error}",
+                scratch.display(),
+                user.name
+            )
+        })
+}
+
+fn give(file: &File, user: Option<&User>) -> io::Result<()> {
     match user {
-        Some(user) => chown(&path, Some(user.uid), Some(user.gid)),
+        Some(user) => fchown(file, Some(user.uid), Some(user.gid)),
         None => Ok(()),
     }
 }
 
-/// A file without a name: it can be read again from its beginning and nobody else finds it.
-fn input(start: &Start, text: &str) -> io::Result<File> {
+fn write_script(start: &Start, body: &str, user: Option<&User>) -> io::Result<()> {
+    let mut file = private(&script_path(&start.scratch), 0o500)?;
+    file.write_all(body.as_bytes())?;
+    give(&file, user)
+}
+
+/// A file without a name: nobody else finds it, and the command can read it again from its beginning.
+fn input(start: &Start, text: &str, user: Option<&User>) -> io::Result<File> {
     let path = start.scratch.join(".drumtower-stdin");
-    private(&path, 0o400)?.write_all(text.as_bytes())?;
-    let file = File::open(&path)?;
+    let mut file = private(&path, 0o600)?;
     fs::remove_file(&path)?;
+    file.write_all(text.as_bytes())?;
+    file.rewind()?;
+    give(&file, user)?;
     Ok(file)
 }
 
+/// Made here and now: what is there already, a link above all, is an error.
 fn private(path: &Path, mode: u32) -> io::Result<File> {
     File::options()
+        .read(true)
         .write(true)
         .create_new(true)
+        .custom_flags(libc::O_NOFOLLOW)
         .mode(mode)
         .open(path)
 }

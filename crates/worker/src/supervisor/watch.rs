@@ -24,6 +24,7 @@ const SAMPLE_LIMITED: Duration = Duration::from_millis(50);
 const NEVER: BootMs = BootMs(u64::MAX);
 
 pub fn supervise() -> io::Result<()> {
+    sys::forbid_inspection();
     sys::close_inherited();
     sys::reset_signals();
     sys::block_signals()?;

@@ -48,6 +48,8 @@ pub struct Start {
     pub stdin: Option<String>,
     /// Written to a private file, whose path the last argument already is.
     pub script: Option<String>,
+    /// The soft limit of open files to start with; what this process has unless given.
+    pub open_files: Option<u64>,
     pub limits: Limits,
 }
 

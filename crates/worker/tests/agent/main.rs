@@ -4,16 +4,22 @@
 #[cfg(target_os = "linux")]
 mod cases;
 #[cfg(target_os = "linux")]
+mod starved;
+#[cfg(target_os = "linux")]
 #[path = "../../../sdk/tests/tiny_server/mod.rs"]
 mod tiny_server;
 
 #[cfg(target_os = "linux")]
 fn main() -> std::process::ExitCode {
-    if std::env::args().nth(1).as_deref() == Some(drumtower_worker::supervisor::ENTRY) {
-        return drumtower_worker::supervisor::supervise_main();
+    match std::env::args().nth(1).as_deref() {
+        Some(drumtower_worker::supervisor::ENTRY) => drumtower_worker::supervisor::supervise_main(),
+        Some(starved::ENTRY) => starved::agent(),
+        _ => {
+            let arguments = libtest_mimic::Arguments::from_args();
+            let trials = [cases::trials(), starved::trials()];
+            libtest_mimic::run(&arguments, trials.into_iter().flatten().collect()).exit_code()
+        }
     }
-    let arguments = libtest_mimic::Arguments::from_args();
-    libtest_mimic::run(&arguments, cases::trials()).exit_code()
 }
 
 #[cfg(not(target_os = "linux"))]

@@ -1,5 +1,6 @@
 //! One attempt of a test: its directory, its marker, and what can be asked of its processes.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -55,6 +56,16 @@ impl Attempt {
     /// A place that outlives the attempt.
     pub fn outside(&self) -> PathBuf {
         self.root.path().to_owned()
+    }
+
+    /// Lets other users come as far as the scratch directory.
+    pub fn allow_other_users(&self) {
+        let above = self.spec.scratch.parent().expect("a root");
+        std::fs::create_dir(above).expect("not there yet");
+        for directory in [self.root.path(), above] {
+            let passable = std::fs::Permissions::from_mode(0o711);
+            std::fs::set_permissions(directory, passable).expect("it is ours");
+        }
     }
 
     pub fn spawn(&self) -> Running {

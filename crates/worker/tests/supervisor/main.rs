@@ -16,6 +16,8 @@ mod programs;
 mod surroundings;
 #[cfg(target_os = "linux")]
 mod tree;
+#[cfg(target_os = "linux")]
+mod user;
 
 #[cfg(target_os = "linux")]
 fn main() -> std::process::ExitCode {
@@ -25,10 +27,12 @@ fn main() -> std::process::ExitCode {
         Some(programs::BURN) => programs::burn(),
         Some(programs::HOLD) => programs::hold(),
         _ => {
+            surroundings::raise_open_files();
             let arguments = libtest_mimic::Arguments::from_args();
             let trials = [
                 ending::trials(),
                 surroundings::trials(),
+                user::trials(),
                 output::trials(),
                 tree::trials(),
                 agent_death::trials(),

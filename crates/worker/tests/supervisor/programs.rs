@@ -15,6 +15,7 @@ pub const AGENT_LEASE_MS: &str = "TEST_LEASE_MS";
 pub const AGENT_CGROUP: &str = "TEST_CGROUP";
 
 pub fn agent() -> ExitCode {
+    drumtower_worker::supervisor::forbid_inspection();
     let get = |name| std::env::var(name).expect("the test sets it");
     let spec = exec::Spec {
         argv: ["/bin/sh", "-c", &get(AGENT_SCRIPT)]

@@ -1,10 +1,12 @@
 //! What a command finds around itself: environment, directory, descriptors, signals.
 
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, chown};
 
 use drumtower_worker::exec;
 
-use crate::attempt::{Attempt, trials};
+use crate::attempt::{Attempt, patient, trials};
+use crate::programs::{AGENT, AGENT_CGROUP, AGENT_LEASE_MS, AGENT_SCRATCH, AGENT_SCRIPT};
 
 trials![
     environment_is_exactly_as_defined,
@@ -13,7 +15,64 @@ trials![
     descriptors_do_not_leak,
     signals_are_at_their_defaults,
     process_group_is_its_own,
+    open_files_are_as_before_the_worker_raised_them,
+    agent_and_supervisor_are_closed_to_the_command,
 ];
+
+const NOBODY: u32 = 65_534;
+
+/// The soft limit that this process pretends to have been started with.
+const OPEN_FILES: u64 = 900;
+
+/// As a worker does at its start.
+pub fn raise_open_files() {
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: `limit` is live and writable.
+    unsafe {
+        libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit);
+        limit.rlim_cur = OPEN_FILES;
+        libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
+    }
+    drumtower_worker::open_files::raise();
+}
+
+async fn open_files_are_as_before_the_worker_raised_them() {
+    let own = std::fs::read_to_string("/proc/self/limits").unwrap();
+    let own = own.lines().find(|line| line.starts_with("Max open files"));
+    let own: Vec<&str> = own.unwrap().split_ascii_whitespace().skip(3).collect();
+    assert!(own[0].parse::<u64>().unwrap() > OPEN_FILES, "{own:?}");
+    let (_, output) = Attempt::shell("ulimit -Sn; ulimit -Hn").run().await;
+    assert_eq!(output.text(), format!("{OPEN_FILES}\n{}\n", own[1]));
+    let mut limited = Attempt::shell("ulimit -Sn; ulimit -Hn");
+    limited.spec.limits.open_files = Some(40);
+    assert_eq!(limited.run().await.1.text(), "40\n40\n");
+}
+
+/// An agent that is not root, whoever runs the tests, and its command, which is of the same user.
+async fn agent_and_supervisor_are_closed_to_the_command() {
+    let place = tempfile::tempdir().unwrap();
+    let script = "for who in $PPID $(cut -d ' ' -f 4 /proc/$PPID/stat) $$; do \
+                  cat /proc/$who/environ >/dev/null 2>&1 && echo open || echo closed; done";
+    let mut agent = tokio::process::Command::new("/proc/self/exe");
+    agent
+        .arg(AGENT)
+        .env(AGENT_SCRIPT, script)
+        .env(AGENT_SCRATCH, place.path().join("attempt"))
+        .env(AGENT_LEASE_MS, "60000")
+        .env(AGENT_CGROUP, "false")
+        .kill_on_drop(true);
+    let own = place.path().metadata().unwrap().uid();
+    if own == 0 {
+        chown(place.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+        agent.uid(NOBODY).gid(NOBODY);
+    }
+    let output = patient(agent.output()).await.unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(said, "closed\nclosed\nopen\n", "{output:?}");
+}
 
 async fn environment_is_exactly_as_defined() {
     let mut attempt = Attempt::shell("");

@@ -240,7 +240,12 @@ fn check_cwd(field: &str, cwd: &str) -> Result<(), SpecError> {
         return Err(SpecError::new(field, message));
     }
     check_bytes(field, cwd, Limits::PATH_BYTES)?;
-    check_no_zero(field, cwd)
+    // Whoever shows the job to a person shows this too.
+    if let Some(odd) = cwd.chars().find(|c| c.is_control()) {
+        let message = format!("holds the control character {odd:?}: remove it");
+        return Err(SpecError::new(field, message));
+    }
+    Ok(())
 }
 
 fn check_user(field: &str, user: &str) -> Result<(), SpecError> {

@@ -38,6 +38,14 @@ fn what_is_wrong_is_named_with_its_field() {
             "task.exec.cwd: `here` is not an absolute path",
         ),
         (
+            json!({"exec": {"argv": ["a"], "cwd": "/srv/\u{1b}[2J"}}),
+            "task.exec.cwd: holds the control character '\\u{1b}'",
+        ),
+        (
+            json!({"script": {"body": "true", "cwd": "/srv\n"}}),
+            "task.script.cwd: holds the control character '\\n'",
+        ),
+        (
             json!({"exec": {"argv": ["a"], "user": "a b"}}),
             "task.exec.user: `a b` is not the name",
         ),

@@ -36,6 +36,13 @@ pub fn close_inherited() {
     unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0) };
 }
 
+/// Other processes of the same user can neither trace this one nor read its memory and environment; only root can. What it
+/// executes starts without that.
+pub fn forbid_inspection() {
+    // SAFETY: this option takes integers only. It cannot fail with this value.
+    unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0) };
+}
+
 /// Helps the killer against thousands of runnable processes. Needs privilege; without it nothing changes.
 pub fn raise_priority() {
     // SAFETY: integers only.

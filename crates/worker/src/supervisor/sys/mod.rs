@@ -10,6 +10,7 @@ mod platform;
 #[path = "portable.rs"]
 mod platform;
 
+mod directory;
 mod limit;
 mod user;
 
@@ -19,10 +20,11 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 
-pub use limit::{Resource, limit};
+pub use directory::{open_directory, own_directory};
+pub use limit::{Resource, limit, open_files, soften_open_files};
 pub use platform::{
     CpuSet, Events, become_subreaper, boot_clock_ms, close_inherited, die_with_parent,
-    raise_priority,
+    forbid_inspection, raise_priority,
 };
 
 #[cfg(target_os = "linux")]

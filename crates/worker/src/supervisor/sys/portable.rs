@@ -23,6 +23,8 @@ pub fn die_with_parent(_parent: Pid) -> io::Result<()> {
 
 pub fn close_inherited() {}
 
+pub fn forbid_inspection() {}
+
 pub fn raise_priority() {}
 
 /// Processes cannot be kept to processors here.
