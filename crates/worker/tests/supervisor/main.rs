@@ -26,6 +26,7 @@ fn main() -> std::process::ExitCode {
         Some(programs::AGENT) => programs::agent(),
         Some(programs::BURN) => programs::burn(),
         Some(programs::HOLD) => programs::hold(),
+        Some(programs::SWAP) => programs::swap(),
         _ => {
             surroundings::raise_open_files();
             let arguments = libtest_mimic::Arguments::from_args();

@@ -8,6 +8,7 @@ use std::path::Path;
 use drumtower_worker::exec::Reason;
 
 use crate::attempt::{Attempt, trials};
+use crate::programs::SWAP;
 
 trials![
     a_command_runs_as_its_user_in_a_directory_that_is_its_own,
@@ -75,39 +76,33 @@ async fn a_script_and_its_input_belong_to_the_user() {
     attempt.assert_nothing_left();
 }
 
-/// The user keeps putting links where the supervisor is about to write, in every scratch directory that it can reach, as
-/// fast as it can. If it ever could before root is done there, what they lead to would become the user's.
+/// The user keeps putting links where the supervisor is about to write, as fast as it can. If it ever could before root is
+/// done there, what they lead to would become the user's, or the input of its command.
 async fn nothing_in_the_directory_is_written_through_a_link() {
     let Some(mut mischief) = as_user("").await else {
         return;
     };
-    let root = mischief.scratch().parent().unwrap().to_owned();
+    let victims = mischief.scratch().with_file_name("victim");
     let secret = mischief.outside().join("secret");
     fs::write(&secret, "of root").unwrap();
     fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).unwrap();
-    let script = format!(
-        "cd / && while :; do for n in 0 1 2 3 4 5 6 7 8 9; do for f in script stdin; do \
-         ln -sfn {secret} {root}/victim-$n/.drumtower-$f; done; done; done 2>/dev/null",
-        secret = secret.display(),
-        root = root.display(),
-    );
-    mischief.spec.argv = ["/bin/sh", "-c", &script].map(String::from).into();
-    let mischief_runs = mischief.spawn();
-    mischief_runs.started().await.expect("it runs");
-    for number in 0..40 {
+    let (to, place) = (secret.to_str().unwrap(), victims.to_str().unwrap());
+    mischief.spec.argv = ["/proc/self/exe", SWAP, to, place].map(String::from).into();
+    let running = mischief.spawn();
+    running.started().await.expect("it runs");
+    for _ in 0..100 {
         let mut victim = Attempt::shell("");
-        victim.spec.scratch = root.join(format!("victim-{}", number % 10));
+        victim.spec.scratch = victims.clone();
         victim.spec.user = Some(USER.to_owned());
-        victim.spec.argv = vec!["cat".to_owned()];
+        victim.spec.argv = ["sh", "-c", "cat"].map(String::from).into();
         victim.spec.script = Some("the script".to_owned());
         victim.spec.stdin = Some("the input".to_owned());
-        let (_, output) = victim.run().await;
-        assert!(!output.text().contains("of root"), "{}", output.text());
+        let (outcome, output) = victim.run().await;
+        assert_eq!(output.text(), "the input", "{outcome:?}");
         let about = fs::metadata(&secret).unwrap();
         assert_eq!((about.uid(), about.mode() & 0o777), (0, 0o600));
     }
-    drop(mischief_runs);
-    assert_eq!(fs::read_to_string(&secret).unwrap(), "of root");
+    drop(running);
 }
 
 async fn what_a_user_closed_is_removed_and_what_it_linked_to_is_untouched() {
