@@ -292,6 +292,7 @@ impl Client {
         };
         let mut failure = Failure::new(exit_of(status), message);
         failure.code = field("code").map(str::to_owned);
+        failure.status = Some(status.as_u16());
         match status {
             StatusCode::UNAUTHORIZED if self.target.token.is_none() => {
                 failure.remedy("give a token with --token or DRUMTOWER_TOKEN, or --data DIR of a server on this machine")

@@ -9,6 +9,9 @@ use clap::Args;
 use drumtower_sdk::tls::Trust;
 use drumtower_server::tls::SERVER_CERTIFICATE;
 
+use ureq::http::Uri;
+
+use crate::config;
 use crate::failure::{Exit, Failure, Result};
 
 /// The address that a server listens on unless told otherwise.
@@ -50,7 +53,11 @@ pub struct Target {
 
 impl Connect {
     pub fn target(&self) -> Result<Target> {
-        let dir = data_dir(self.data.as_deref());
+        let dir = match (&self.url, &self.token) {
+            // Whoever says everything needs no configuration, and none that is broken stands in the way.
+            (Some(_), Some(_)) => data_dir(self.data.as_deref()).unwrap_or_default(),
+            _ => data_dir(self.data.as_deref())?,
+        };
         let local_url = dir
             .as_ref()
             .and_then(|dir| first_line(&dir.join("server.url")));
@@ -88,13 +95,7 @@ impl Connect {
         let url = given
             .or(local_url)
             .unwrap_or_else(|| format!("http://{DEFAULT_LISTEN}"));
-        if !url.starts_with("http://") && !url.starts_with("https://") {
-            return Err(Failure::new(
-                Exit::Usage,
-                format!("the server's address `{url}` must begin with http:// or https://"),
-            )
-            .remedy(format!("--url http://{DEFAULT_LISTEN}")));
-        }
+        check_url(&url)?;
         let token = self.token.clone().or(local_token.filter(|_| is_local));
         if token.is_some() && !self.insecure && in_the_open(&url) {
             let message = format!("the token would go to {url} unencrypted");
@@ -127,8 +128,34 @@ fn in_the_open(url: &str) -> bool {
     !loopback && !host.eq_ignore_ascii_case("localhost")
 }
 
-/// The data directory: the one given, or the user's own.
-pub fn data_dir(given: Option<&Path>) -> Option<PathBuf> {
+/// Refuses what is no address of a server.
+pub fn check_url(url: &str) -> Result<()> {
+    let wrong = |why: String| {
+        Err(
+            Failure::usage(format!("the server's address `{url}` {why}"))
+                .remedy(format!("--url http://{DEFAULT_LISTEN}")),
+        )
+    };
+    if !url.starts_with("http://") && !url.starts_with("https://") {
+        return wrong("must begin with http:// or https://".to_owned());
+    }
+    match url.parse::<Uri>() {
+        Ok(uri) if uri.host().is_some_and(|host| !host.is_empty()) => Ok(()),
+        Ok(_) => wrong("names no host".to_owned()),
+        Err(error) => wrong(format!("cannot be read as http://HOST:PORT: {error}")),
+    }
+}
+
+/// The data directory: the one given, else the one that the configuration names, else the user's own: as a server finds it.
+pub fn data_dir(given: Option<&Path>) -> Result<Option<PathBuf>> {
+    match given {
+        Some(given) => Ok(Some(given.to_owned())),
+        None => Ok(config::data()?.or_else(|| own_dir(None))),
+    }
+}
+
+/// Where the configuration file is looked for: the directory given, or the user's own.
+pub fn own_dir(given: Option<&Path>) -> Option<PathBuf> {
     if let Some(given) = given {
         return Some(given.to_owned());
     }
@@ -143,10 +170,12 @@ pub fn data_dir(given: Option<&Path>) -> Option<PathBuf> {
 
 /// As [`data_dir`], for commands that cannot do without.
 pub fn require_data_dir(given: Option<&Path>) -> Result<PathBuf> {
-    data_dir(given).ok_or_else(|| {
-        Failure::usage("there is no home directory to keep data in")
-            .remedy("give a directory with --data DIR")
-    })
+    data_dir(given)?.ok_or_else(no_home)
+}
+
+pub fn no_home() -> Failure {
+    Failure::usage("there is no home directory to keep data in")
+        .remedy("give a directory with --data DIR")
 }
 
 fn first_line(path: &Path) -> Option<String> {
@@ -214,6 +243,15 @@ mod tests {
             None
         );
         assert_eq!(choose(None, None, None).url, "http://127.0.0.1:7070");
+    }
+
+    #[test]
+    fn what_is_no_address_is_named() {
+        for url in ["http://a b:1", "http://", "http://[::1", "ftp://a"] {
+            let failure = check_url(url).expect_err("no address");
+            assert!(failure.message().contains(&format!("`{url}`")), "{failure}");
+        }
+        check_url("https://scheduler:7070/drum").expect("an address");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! `drumtower data`: where everything is kept, and how to begin anew.
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
@@ -8,7 +8,7 @@ use drumtower_store::sqlite;
 
 use crate::connect::require_data_dir;
 use crate::failure::{Exit, Failure, Result};
-use crate::output::line;
+use crate::output::{hint, line};
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -83,11 +83,10 @@ fn agreed(data: &Path) -> Result<bool> {
             Failure::usage("nobody can be asked whether to delete everything").remedy("give --yes"),
         );
     }
-    eprint!(
+    hint(&format!(
         "Delete jobs, runs, tokens and output in {}? Type yes: ",
         data.display()
-    );
-    std::io::stderr().flush()?;
+    ));
     let mut answer = String::new();
     std::io::stdin().read_line(&mut answer)?;
     Ok(answer.trim() == "yes")

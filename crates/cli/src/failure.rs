@@ -12,9 +12,12 @@
 use std::io;
 use std::process::ExitCode;
 
+use crate::output::hint;
+
 pub type Result<T> = std::result::Result<T, Failure>;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// From the mildest to the worst.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Exit {
     Failed = 1,
     Usage = 2,
@@ -29,6 +32,8 @@ pub struct Failure {
     pub exit: Exit,
     /// The server's name for what it refused, such as `stale`.
     pub code: Option<String>,
+    /// The status of the answer, when it is an answer that failed.
+    pub status: Option<u16>,
     message: String,
     /// Lines that belong to it, below the message.
     notes: Option<String>,
@@ -42,6 +47,7 @@ impl Failure {
         Self {
             exit,
             code: None,
+            status: None,
             message: message.into(),
             notes: None,
             remedy: None,
@@ -95,7 +101,7 @@ impl Failure {
             return ExitCode::SUCCESS;
         }
         if !self.message.is_empty() {
-            eprint!("{self}");
+            hint(&self.to_string());
         }
         ExitCode::from(self.exit as u8)
     }

@@ -6,7 +6,9 @@ use std::io::IsTerminal;
 
 use tracing_subscriber::EnvFilter;
 
+use crate::config;
 use crate::config::log::Log;
+use crate::output::say;
 
 /// What a bare `info` means: our own parts, and of others only what is wrong.
 const INFO: &str =
@@ -19,6 +21,8 @@ pub fn start(log: &Log) {
         && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
+        // A complaint about lines that cannot be written could not be written either.
+        .log_internal_errors(false)
         .with_writer(std::io::stderr);
     if log.json {
         lines.json().flatten_event(true).init();
@@ -31,9 +35,13 @@ pub fn start(log: &Log) {
 pub fn start_by_variable() {
     let level = std::env::var("DRUMTOWER_LOG").unwrap_or_default();
     let level = level.trim().to_owned();
-    if let Err(error) = EnvFilter::try_new(wanted(&level)) {
-        eprintln!("warning: DRUMTOWER_LOG `{level}` is not understood ({error}); using `info`");
-    }
+    let level = match config::log::level(wanted(&level)) {
+        Ok(()) => level,
+        Err(why) => {
+            say(&format!("warning: DRUMTOWER_LOG: {why}; using `info`"));
+            "info".to_owned()
+        }
+    };
     start(&Log { level, json: false });
 }
 

@@ -2,6 +2,9 @@
 //!
 //! One file or directory per noun; each holds its arguments and what they do. [`failure`] says what the exit codes mean.
 
+// They panic when nobody reads: `output::say` does not.
+#![deny(clippy::print_stderr, clippy::print_stdout)]
+
 mod apply;
 mod ask;
 mod audit;
@@ -23,9 +26,11 @@ mod job;
 mod logging;
 mod manifest;
 mod moment;
+mod namespace;
 mod notify;
 mod output;
 mod progress;
+mod ready;
 mod restore;
 mod run;
 mod schema;
@@ -90,8 +95,8 @@ enum Command {
     ///     drumtower apply -f jobs/ --dry-run
     ///     drumtower apply -f jobs/ --prune --label team=billing -n billing
     ///
-    /// --prune deletes the jobs with a label that are in none of the files. It asks first; in a
-    /// pipe it needs --yes. If a change is refused, those before it stay, and the message says
+    /// --prune deletes the jobs with a label that are in none of the files, in the namespaces that
+    /// the files name; -n or -A say otherwise. It asks first; in a pipe it needs --yes. If a change is refused, those before it stay, and the message says
     /// which they are.
     #[command(verbatim_doc_comment)]
     Apply(apply::Apply),
@@ -110,6 +115,7 @@ enum Command {
     #[command(subcommand)]
     Run(run::Command),
     Watch(watch::Watch),
+    Ready(ready::Ready),
     /// Workers: list, show
     #[command(subcommand)]
     Worker(worker::Command),
@@ -172,6 +178,7 @@ fn main() -> ExitCode {
         Command::Calendar(command) => calendar::run(command),
         Command::Run(command) => run::run(command),
         Command::Watch(watch) => watch.run(),
+        Command::Ready(ready) => ready.run(),
         Command::Worker(command) => worker::run(command),
         Command::Token(command) => token::run(command),
         Command::Notify(command) => notify::run(command),

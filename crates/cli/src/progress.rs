@@ -1,9 +1,11 @@
 //! A line on the terminal that says how far a long piece of work has come; nothing where nobody looks.
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use drumtower_store::sqlite::backup::{Progress, Stage};
+
+use crate::output::hint;
 
 const EVERY: Duration = Duration::from_millis(100);
 const CELLS: u64 = 30;
@@ -26,8 +28,7 @@ impl Bar {
         let fresh = self.drawn.is_some_and(|at| at.elapsed() < EVERY);
         if self.shown && !fresh {
             self.drawn = Some(Instant::now());
-            eprint!("\r{}\x1b[K", line(progress));
-            let _ = std::io::stderr().flush();
+            hint(&format!("\r{}\x1b[K", line(progress)));
         }
     }
 }
@@ -35,7 +36,7 @@ impl Bar {
 impl Drop for Bar {
     fn drop(&mut self) {
         if self.drawn.is_some() {
-            eprint!("\r\x1b[K");
+            hint("\r\x1b[K");
         }
     }
 }

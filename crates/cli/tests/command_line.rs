@@ -336,3 +336,108 @@ fn a_reader_that_goes_away_is_no_failure() {
     let output = child.wait_with_output().expect("an end");
     assert_eq!((code(&output), stderr(&output)), (0, String::new()));
 }
+
+#[cfg(unix)]
+#[test]
+fn nobody_who_reads_the_errors_is_no_reason_to_panic() {
+    let home = tempfile::tempdir().expect("a directory");
+    for (arguments, expected) in [
+        (&["job", "list", "--url", "ftp://x"][..], 2),
+        (&["config", "check"], 0),
+        (&["job", "list", "--no-such-flag"], 2),
+    ] {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let status = Command::new(env!("CARGO_BIN_EXE_drumtower"))
+            .args(arguments)
+            .env_clear()
+            .env("HOME", home.path())
+            .env("DRUMTOWER_LOG", "debug")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(writer)
+            .status()
+            .expect("the binary runs");
+        assert_eq!(status.code(), Some(expected), "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_configuration_is_sound_only_if_a_server_and_a_worker_would_start_with_it() {
+    let home = tempfile::tempdir().expect("a directory");
+    let file = home.path().join("drumtower.toml");
+    let check = |text: &str| {
+        std::fs::write(&file, text).expect("written");
+        drumtower(
+            home.path(),
+            &["config", "check", file.to_str().expect("a name")],
+        )
+    };
+    let good =
+        check("listen = \"0.0.0.0:7070\"\n[tls]\ndev = true\n[worker]\nurl = \"https://a:7070\"\n");
+    assert_eq!(code(&good), 0, "{}", stderr(&good));
+    let cases = [
+        (
+            "listen = \"0.0.0.0:7070\"\n",
+            "0.0.0.0:7070 can be reached from other machines",
+        ),
+        ("[tls]\ncert = \"no.pem\"\nkey = \"no.key\"\n", "no.pem"),
+        ("[tls]\ndev = true\nclient_ca = \"gone.pem\"\n", "gone.pem"),
+        (
+            "[worker]\nurl = \"scheduler\"\n",
+            "worker.url: the server's address `scheduler` must begin with",
+        ),
+        ("[worker]\nca = \"none.pem\"\n", "none.pem"),
+        ("[worker]\ntoken_file = \"none.token\"\n", "none.token"),
+        (
+            "[log]\nlevel = \"verbose\"\n",
+            "`verbose` is no level: there is error, warn",
+        ),
+        (
+            "[log]\nlevel = \"warn,drumtower_server\"\n",
+            "`drumtower_server` is no level",
+        ),
+    ];
+    for (text, said) in cases {
+        let output = check(text);
+        assert_eq!(code(&output), 2, "{text}: {}", stderr(&output));
+        assert!(
+            stderr(&output).contains(said),
+            "{text}: {}",
+            stderr(&output)
+        );
+    }
+    let output = check("[log]\nlevel = \"drumtower_server=debug,WARN\"\n");
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+}
+
+#[test]
+fn commands_find_the_data_directory_that_the_configuration_names() {
+    let home = tempfile::tempdir().expect("a directory");
+    let elsewhere = home.path().join("elsewhere");
+    let usual = home.path().join(".local/share/drumtower");
+    let path = |file: Option<&Path>| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_drumtower"));
+        command
+            .args(["data", "path"])
+            .env_clear()
+            .env("HOME", home.path());
+        if let Some(file) = file {
+            command.env("DRUMTOWER_CONFIG", file);
+        }
+        command.output().expect("the binary runs")
+    };
+    let told = |output: &Output| stdout(output).trim().to_owned();
+    assert_eq!(told(&path(None)), usual.display().to_string());
+    std::fs::create_dir_all(&usual).expect("a directory");
+    let text = format!("data = \"{}\"\n", elsewhere.display());
+    std::fs::write(usual.join("drumtower.toml"), &text).expect("written");
+    assert_eq!(told(&path(None)), elsewhere.display().to_string());
+    let named = home.path().join("named.toml");
+    std::fs::write(&named, "data = \"beside\"\n").expect("written");
+    let beside = home.path().join("beside");
+    assert_eq!(told(&path(Some(&named))), beside.display().to_string());
+    // A file that cannot be understood must not make another directory the one that is reset.
+    std::fs::write(&named, "dta = 1\n").expect("written");
+    assert_eq!(code(&path(Some(&named))), 2);
+}

@@ -173,7 +173,48 @@ fn an_edit_changes_the_job_and_says_what() {
         said.contains("exit status: 3") && said.contains("nothing was done"),
         "{said}"
     );
+    assert!(!said.contains("kept in"), "nobody typed anything: {said}");
+    let user = world.editing("sed -i s/2h/4h/ \"$1\"; exit 3");
+    let said = user.fails(1, &["job", "edit", "hello"]);
+    let kept = said
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("your text is kept in "))
+        .expect("a file is named");
+    assert!(text(Path::new(kept)).contains("every: 4h"));
+    std::fs::remove_file(kept).expect("the file is the user's");
     user.fails(3, &["job", "edit", "nothing"]);
+}
+
+#[test]
+fn a_line_of_a_script_that_looks_like_a_comment_is_part_of_the_job() {
+    let world = world();
+    let manifest = "kind: Job\nname: hello\ntask:\n  script:\n    body: |\n      #!/bin/sh\n      echo one\n\n      echo two\n";
+    let file = world.site.file("hello.yaml", manifest);
+    world.cli.ok(&["apply", "-f", &file.display().to_string()]);
+    let user = world.editing("sed -i 's|#!/bin/sh|#!/bin/bash|' \"$1\"");
+    let said = user.ok(&["job", "edit", "hello"]);
+    assert!(said.starts_with("job default/hello changed\n"), "{said}");
+    assert_eq!(
+        world.spec("hello")["task"]["script"]["body"],
+        "#!/bin/bash\necho one\n\necho two\n"
+    );
+}
+
+#[test]
+fn a_user_who_may_not_change_the_job_is_told_once() {
+    let world = world();
+    world.create(&["hello", "--every", "1h", "--", "echo", "hello"]);
+    let token = world.server.token("reader", "viewer");
+    let user = world
+        .editing("echo x >> count; sed -i s/1h/2h/ \"$1\"")
+        .env("DRUMTOWER_TOKEN", token);
+    let said = user.fails(4, &["job", "edit", "hello"]);
+    assert_eq!(text(&world.site.path().join("home/count")), "x\n", "{said}");
+    let kept = said
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("your text is kept in "))
+        .expect("a file is named");
+    std::fs::remove_file(kept).expect("the file is the user's");
 }
 
 #[test]
@@ -309,6 +350,8 @@ fn pruning_deletes_only_what_has_the_label_and_is_asked_for() {
     world.create(&["old", "--label", "from=git", "--", "true"]);
     world.create(&["old", "-n", "billing", "--label", "from=git", "--", "true"]);
     world.create(&["mine", "--", "true"]);
+    // The files say nothing of this namespace.
+    world.create(&["old", "-n", "audit", "--label", "from=git", "--", "true"]);
     let file = world.site.file("jobs.yaml", JOBS).display().to_string();
     let prune = ["apply", "-f", &file, "--prune", "--label", "from=git"];
     let names = |world: &World| -> Vec<String> {
@@ -336,9 +379,12 @@ fn pruning_deletes_only_what_has_the_label_and_is_asked_for() {
     );
     assert_eq!(
         names(&world),
-        ["billing/old", "default/mine", "default/old"],
+        ["audit/old", "billing/old", "default/mine", "default/old"],
         "nothing was changed"
     );
+    let elsewhere = world.cli.clone().env("DRUMTOWER_NAMESPACE", "nowhere");
+    let done = elsewhere.ok(&[&prune[..], &["--yes"]].concat());
+    assert!(!done.contains("deleted"), "{done}");
     let done = world
         .cli
         .ok(&[&prune[..], &["-n", "billing", "--yes"]].concat());
@@ -350,8 +396,15 @@ fn pruning_deletes_only_what_has_the_label_and_is_asked_for() {
     assert!(done.ends_with("job default/old deleted\n"), "{done}");
     assert_eq!(
         names(&world),
-        ["billing/other", "default/mine", "default/settle"]
+        [
+            "audit/old",
+            "billing/other",
+            "default/mine",
+            "default/settle"
+        ]
     );
+    let done = world.cli.ok(&[&prune[..], &["-A", "--yes"]].concat());
+    assert!(done.ends_with("job audit/old deleted\n"), "{done}");
 }
 
 #[test]
@@ -628,4 +681,35 @@ fn a_run_is_run_again_with_the_same_or_other_parameters() {
             .contains("COMPLETED")
     );
     world.cli.fails(3, &["run", "rerun", "run_0000000000000"]);
+}
+
+#[test]
+fn one_name_that_is_wrong_does_not_keep_the_others() {
+    let world = world();
+    for name in ["a", "b"] {
+        world.create(&[name, "--every", "1h", "--", "true"]);
+    }
+    let done = world.cli.run(&["job", "pause", "a", "nothing", "b"]);
+    assert_eq!(done.stdout, "job default/a paused\njob default/b paused\n");
+    let said = done.failed(3);
+    assert!(said.starts_with("error: job default/nothing: "), "{said}");
+    let done = world
+        .cli
+        .run(&["job", "resume", "a", "nothing", "b", "-o", "json"]);
+    assert_eq!(done.code, 3);
+    let told: Value = serde_json::from_str(&done.stdout).expect("one array");
+    assert_eq!(told[1]["result"], "failed");
+    assert_eq!(told[1]["problem"]["code"], "no_such_job");
+    assert_eq!(
+        (&told[0]["paused"], &told[2]["name"]),
+        (&Value::Null, &json!("b"))
+    );
+}
+
+#[test]
+fn readiness_is_an_exit_code() {
+    let mut world = world();
+    assert_eq!(world.cli.ok(&["ready"]), "ready\n");
+    world.server.kill();
+    world.cli.fails(5, &["ready"]);
 }

@@ -147,3 +147,80 @@ fn a_suspended_cron_job_becomes_a_job_that_is_paused_from_the_start() {
         "{said}"
     );
 }
+
+#[test]
+fn a_suspended_cron_job_pauses_the_job_that_is_there() {
+    let world = world();
+    let import = |text: &str, more: &[&str]| {
+        let arguments = [&["import", "k8s-cronjob", "-", "--apply"], more].concat();
+        world.cli.run_with_input(&arguments, text)
+    };
+    let active = CRON_JOB.replace("suspend: true", "suspend: false");
+    assert_eq!(import(&active, &[]).code, 0);
+    assert!(world.cli.json(&["job", "show", "report"])["paused"].is_null());
+    // The same definition: that it stops firing is a change, and is made only on purpose.
+    let refused = import(CRON_JOB, &[]);
+    assert_eq!(refused.code, 4, "{refused:?}");
+    assert!(
+        refused.stdout.contains("paused: false → true"),
+        "{refused:?}"
+    );
+    let done = import(CRON_JOB, &["--replace"]);
+    assert_eq!(done.code, 0, "{done:?}");
+    assert!(world.cli.json(&["job", "show", "report"])["paused"].is_object());
+    // Another definition.
+    world.cli.ok(&["job", "resume", "report"]);
+    let other = CRON_JOB.replace("activeDeadlineSeconds: 60", "activeDeadlineSeconds: 90");
+    assert_eq!(import(&other, &["--replace"]).code, 0);
+    let job = world.cli.json(&["job", "show", "report"]);
+    assert!(job["paused"].is_object(), "{job}");
+    assert_eq!(job["spec"]["timeout"], "90s");
+    let again = import(&other, &[]);
+    assert!(
+        again.stdout.starts_with("= job default/report\n"),
+        "{again:?}"
+    );
+}
+
+#[test]
+fn a_line_that_is_not_understood_does_not_keep_the_rest() {
+    let world = world();
+    let text = "61 * * * * broken\n*/15 2 * * * good\n";
+    let arguments = [
+        "import",
+        "crontab",
+        "-",
+        "--apply",
+        "--timezone",
+        "Europe/Berlin",
+    ];
+    let done = world.cli.run_with_input(&arguments, text);
+    assert_eq!(done.code, 2, "{done:?}");
+    assert!(done.stderr.contains(":1: cron `61 * * * *`"), "{done:?}");
+    assert!(
+        done.stderr.contains("left out; the rest was taken"),
+        "{done:?}"
+    );
+    world.cli.ok(&["job", "show", "good"]);
+    world.cli.fails(3, &["job", "show", "broken"]);
+}
+
+#[test]
+fn a_habit_does_not_move_what_has_its_place() {
+    let world = world();
+    let cli = world.cli.clone().env("DRUMTOWER_NAMESPACE", "habit");
+    let placed = CRON_JOB.replace("{name: report}", "{name: report, namespace: billing}");
+    let both = format!("{placed}---\n{CRON_JOB}");
+    let done = cli.run_with_input(&["import", "k8s-cronjob", "-", "-o", "json"], &both);
+    let jobs: serde_json::Value = serde_json::from_str(&done.stdout).expect("JSON");
+    let named: Vec<_> = [&jobs[0], &jobs[1]]
+        .map(|job| (&job["namespace"], &job["name"]))
+        .into();
+    assert_eq!(
+        named,
+        [
+            (&json!("billing"), &json!("report")),
+            (&json!("habit"), &json!("report"))
+        ]
+    );
+}

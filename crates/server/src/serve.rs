@@ -24,6 +24,7 @@ use crate::auth::{Authority, Call, DOORS, Guesses, Secret};
 use crate::backup::{self, Backups};
 use crate::driver::{self, Handle, Health, SystemClock};
 use crate::grpc;
+pub use crate::listen::check_listen;
 use crate::listen::{accept, bind};
 use crate::logs::{self, Logs};
 use crate::metrics::Metrics;

@@ -1,5 +1,6 @@
 //! Carrying out a plan, step by step, and telling how far it came.
 
+use drumtower_core::model::diff;
 use serde_json::{Value, json};
 use ureq::http::Method;
 
@@ -50,52 +51,61 @@ fn one(client: &Client, step: &Step) -> Result<Value> {
     let call = match (&step.document, step.action) {
         (_, Action::Unchanged) => return Ok(step.found.clone()),
         (None, _) => Call::new(Method::DELETE, step.path()).header("if-match", tag(step)),
-        (Some(document), Action::Create) => {
-            if document.paused {
-                return paused(client, step, document.body()?);
-            }
-            Call::new(Method::PUT, step.path())
-                .json(document.body()?)
-                .header("if-none-match", "*")
+        (Some(document), Action::Create | Action::Change) if document.paused => {
+            return paused(client, step, document.body()?).map_err(|failure| told(failure, step));
         }
+        (Some(document), Action::Create) => Call::new(Method::PUT, step.path())
+            .json(document.body()?)
+            .header("if-none-match", "*"),
         (Some(document), _) => Call::new(Method::PUT, step.path())
             .json(document.body()?)
             .header("if-match", tag(step)),
     };
+    client.value(call).map_err(|failure| told(failure, step))
+}
+
+/// With its place, and in the words of a plan.
+fn told(failure: Failure, step: &Step) -> Failure {
     let place = step
         .document
         .as_ref()
         .map_or(step.title(), |document| document.place());
-    client
-        .value(call)
-        .map_err(|failure| match failure.code.as_deref() {
-            Some("stale" | "already_there") => Failure::new(
-                Exit::Refused,
-                format!(
-                    "{place}: {} was changed by someone else since the plan was made",
-                    step.title()
-                ),
-            )
-            .remedy("run the command again: it plans anew"),
-            _ => failure.at(&place),
-        })
+    match failure.code.as_deref() {
+        Some("stale" | "already_there") => Failure::new(
+            Exit::Refused,
+            format!(
+                "{place}: {} was changed by someone else since the plan was made",
+                step.title()
+            ),
+        )
+        .remedy("run the command again: it plans anew"),
+        _ => failure.at(&place),
+    }
 }
 
-/// A job that shall be paused from its first moment on: it is made without a schedule, so that it cannot fire before the
-/// pause holds, and gets its schedule afterwards.
+/// A job that shall be paused from its first moment on. A new one is made without a schedule, so that it cannot fire before
+/// the pause holds; it and one that exists get what they shall be afterwards. Whatever breaks off on the way, the job does
+/// not fire by what is to be paused.
 fn paused(client: &Client, step: &Step, body: Value) -> Result<Value> {
-    let mut bare = body.clone();
-    for key in ["schedule", "calendar", "jitter", "bounds"] {
-        bare.as_object_mut().and_then(|keys| keys.remove(key));
-    }
     let path = step.path();
-    client.value(
-        Call::new(Method::PUT, &path)
-            .json(bare)
-            .header("if-none-match", "*"),
-    )?;
-    client.value(Call::post(format!("{path}/pause")))?;
-    client.value(Call::new(Method::PUT, &path).json(body))
+    let mut job = step.found.clone();
+    if step.action == Action::Create {
+        let mut bare = body.clone();
+        for key in ["schedule", "calendar", "jitter", "bounds"] {
+            bare.as_object_mut().and_then(|keys| keys.remove(key));
+        }
+        let call = Call::new(Method::PUT, &path).json(bare);
+        job = client.value(call.header("if-none-match", "*"))?;
+    }
+    if job["paused"].is_null() {
+        let call = Call::post(format!("{path}/pause"));
+        job = client.value(call.header("if-match", step.kind.etag(&job)))?;
+    }
+    if diff(&job["spec"], &body).is_empty() {
+        return Ok(job);
+    }
+    let call = Call::new(Method::PUT, &path).json(body);
+    client.value(call.header("if-match", step.kind.etag(&job)))
 }
 
 /// The ETag of what the step was compared with.

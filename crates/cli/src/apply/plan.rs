@@ -3,7 +3,7 @@
 //! A step remembers the revision that it was compared with and is carried out only on that revision: what is done is what
 //! was printed.
 
-use drumtower_core::model::{Change, diff};
+use drumtower_core::model::{Change, JsonText, diff};
 use serde_json::{Value, json};
 
 use crate::client::{Call, Client};
@@ -103,10 +103,18 @@ fn step(client: &Client, document: Document) -> Result<Step> {
         Err(failure) if failure.exit == Exit::NotFound => Value::Null,
         Err(failure) => return Err(failure.at(&document.place())),
     };
-    let changes = match found.get("spec") {
+    let mut changes = match found.get("spec") {
         Some(spec) => diff(spec, &wanted),
         None => Vec::new(),
     };
+    // No manifest says it, so it is no part of what is compared; that a job stops firing is a change all the same.
+    if document.paused && !found.is_null() && found["paused"].is_null() {
+        changes.push(Change {
+            field: "paused".to_owned(),
+            before: Some(JsonText::from_value(&json!(false))),
+            after: Some(JsonText::from_value(&json!(true))),
+        });
+    }
     let action = match (found.is_null(), changes.is_empty()) {
         (true, _) => Action::Create,
         (false, false) => Action::Change,

@@ -1,5 +1,7 @@
 //! Deleting what the files do not name any more: only jobs with a label that the user gave, and only after being asked.
 
+use std::collections::BTreeSet;
+
 use clap::Args;
 use drumtower_core::model::NamespaceName;
 
@@ -8,6 +10,7 @@ use crate::ask::confirm;
 use crate::client::{Call, Client};
 use crate::failure::{Failure, Result};
 use crate::manifest::Kind;
+use crate::namespace;
 
 #[derive(Args, Debug)]
 pub struct Prune {
@@ -17,9 +20,12 @@ pub struct Prune {
     /// With --prune: only jobs with this label; may be repeated, all must match
     #[arg(short, long = "label", value_name = "KEY=VALUE", requires = "prune")]
     labels: Vec<String>,
-    /// With --prune: only jobs of this namespace; of every one that the token may see unless given
+    /// With --prune: only jobs of this namespace; else of DRUMTOWER_NAMESPACE, else of those that the files name
     #[arg(short, long, requires = "prune")]
     namespace: Option<NamespaceName>,
+    /// With --prune: jobs of every namespace that the token may see
+    #[arg(short = 'A', long, requires = "prune", conflicts_with = "namespace")]
+    all_namespaces: bool,
     /// Do not ask before deleting
     #[arg(short, long)]
     yes: bool,
@@ -36,12 +42,16 @@ impl Prune {
                 "--label `{wrong}` is not of the form key=value"
             )));
         }
-        let page = || {
-            let call = Call::get("/api/v1/jobs").maybe("namespace", self.namespace.as_ref());
-            let labels = self.labels.iter();
-            labels.fold(call, |call, label| call.query("label", label))
-        };
-        let found = client.list(page, None)?.into_iter();
+        let mut found = Vec::new();
+        for namespace in self.namespaces(steps)? {
+            let page = || {
+                let call = Call::get("/api/v1/jobs").maybe("namespace", namespace.as_ref());
+                let labels = self.labels.iter();
+                labels.fold(call, |call, label| call.query("label", label))
+            };
+            found.extend(client.list(page, None)?);
+        }
+        let found = found.into_iter();
         let found = found.map(|job| Step::delete(Kind::Job, job));
         let given = |gone: &Step| {
             steps.iter().any(|step| {
@@ -49,6 +59,21 @@ impl Prune {
             })
         };
         Ok(found.filter(|step| !given(step)).collect())
+    }
+
+    /// Where may be deleted; `None` is everywhere. Files that say nothing of a namespace are no reason to delete in it.
+    fn namespaces(&self, steps: &[Step]) -> Result<Vec<Option<String>>> {
+        if self.all_namespaces {
+            return Ok(vec![None]);
+        }
+        if let Some(namespace) = &self.namespace {
+            return Ok(vec![Some(namespace.to_string())]);
+        }
+        if let Some(namespace) = namespace::by_variable()? {
+            return Ok(vec![Some(namespace.to_string())]);
+        }
+        let named: BTreeSet<&String> = steps.iter().map(|step| &step.namespace).collect();
+        Ok(named.into_iter().cloned().map(Some).collect())
     }
 
     /// Whether the user must be asked, and so must see the plan.

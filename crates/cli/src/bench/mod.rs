@@ -68,5 +68,5 @@ fn progress_done() {
 /// A line that stays: a new part of a long bench begins.
 fn part(line: &str) {
     progress_done();
-    eprintln!("{line}");
+    crate::output::say(line);
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 use crate::failure::{Failure, Result};
+use crate::output::say;
 
 pub fn temporary(inside: &Path, keep: bool) -> Result<TempDir> {
     let mut dir = tempfile::Builder::new()
@@ -51,10 +52,10 @@ impl Room {
             }
         };
         if keep || made.is_none() {
-            eprintln!("data: {}", data.display());
+            say(&format!("data: {}", data.display()));
         }
         if keep {
-            eprintln!("notes: {}", notes.path().display());
+            say(&format!("notes: {}", notes.path().display()));
         }
         Ok(Self {
             data,

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use serde_json::{Value as Json, json};
 
-use super::{Settings, log, server, tls};
-use crate::failure::Result;
-use crate::output::{Cell, Column, Format, Output, line, write};
+use super::{Settings, log, outbound, server, tls, worker};
+use crate::failure::{Failure, Result};
+use crate::output::{Cell, Column, Format, Output, line, say, write};
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -92,10 +92,10 @@ const COLUMNS: &[Column] = &[
 impl Check {
     fn run(self) -> Result<()> {
         let settings = self.input.settle()?;
-        server::options(&settings)?;
+        sound(&settings)?;
         let mut items = settings.listing();
         for warning in settings.warnings() {
-            eprintln!("warning: {warning}");
+            say(&format!("warning: {warning}"));
         }
         if self.output.output != Format::Table {
             for item in &mut items {
@@ -110,9 +110,24 @@ impl Check {
             return self.output.one(&answer, |_| String::new());
         }
         self.output.list(items, COLUMNS, "")?;
-        eprintln!("{}", summary(&settings));
+        say(&summary(&settings));
         Ok(())
     }
+}
+
+/// What `serve` and `work` would refuse at their start, all at once. Nothing is made and nobody is called.
+fn sound(settings: &Settings) -> Result<()> {
+    let checks = [
+        server::check(settings),
+        worker::check(settings),
+        outbound::policy(settings).map(|_| ()),
+    ];
+    let faults: Vec<Failure> = checks.into_iter().filter_map(Result::err).collect();
+    if faults.is_empty() {
+        return Ok(());
+    }
+    let told: Vec<&str> = faults.iter().map(Failure::message).collect();
+    Err(Failure::usage(told.join("\nerror: ")))
 }
 
 fn summary(settings: &Settings) -> String {

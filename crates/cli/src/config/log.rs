@@ -52,7 +52,20 @@ impl Log {
     }
 }
 
-fn level(text: &str) -> Result<(), String> {
+/// A bare word that is no level would be taken for a part of the program, and everything else would fall silent.
+pub fn level(text: &str) -> Result<(), String> {
+    const LEVELS: &[&str] = &["error", "warn", "info", "debug", "trace", "off"];
+    let is_level = |word: &str| LEVELS.iter().any(|level| word.eq_ignore_ascii_case(level));
+    let mut bare = text.split(',').map(str::trim).filter(|part| {
+        let is_part = part.contains(['=', '[', ']', '{', '}']);
+        !part.is_empty() && !is_part
+    });
+    if let Some(word) = bare.find(|word| !is_level(word)) {
+        return Err(format!(
+            "`{word}` is no level: there is {}; of one part write `{word}=debug`",
+            LEVELS.join(", ")
+        ));
+    }
     EnvFilter::try_new(text)
         .map(|_| ())
         .map_err(|error| format!("`{text}` is not understood ({error}): write a level such as `debug`, or parts such as `drumtower_server=debug,warn`"))

@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use crate::connect::data_dir;
+use crate::connect::own_dir;
 use crate::failure::{Failure, Result};
 
 pub use key::{Key, Kind, Value, any};
@@ -62,7 +62,7 @@ impl Source {
 
 fn settle(named: Option<&Path>, given: Given) -> Result<Settings> {
     let mut settings = Settings::of(given, |name| std::env::var(name).ok())?;
-    let here = data_dir(settings.path("data"));
+    let here = own_dir(settings.path("data"));
     let path = named
         .map(Path::to_owned)
         .or_else(|| file::find(here.as_deref()));
@@ -70,13 +70,34 @@ fn settle(named: Option<&Path>, given: Given) -> Result<Settings> {
         return Ok(settings);
     };
     let path = std::path::absolute(&path).map_err(|error| Failure::file(&path, &error))?;
-    let said = file::load(&path).map_err(|faults| {
+    settings.add_file(path.clone(), load(&path)?);
+    Ok(settings)
+}
+
+fn load(path: &Path) -> Result<file::Said> {
+    file::load(path).map_err(|faults| {
         let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
         Failure::usage(faults.join("\nerror: "))
             .remedy("docs/reference/configuration.md says what the file may hold")
-    })?;
-    settings.add_file(path, said);
-    Ok(settings)
+    })
+}
+
+/// The data directory that the configuration names, for commands that take no other setting from it. A file that this user
+/// may not read is for others.
+pub fn data() -> Result<Option<PathBuf>> {
+    let named = std::env::var_os("DRUMTOWER_CONFIG").filter(|name| !name.is_empty());
+    let path = match named {
+        Some(named) => PathBuf::from(named),
+        None => match file::find(own_dir(None).as_deref()) {
+            Some(path) if std::fs::File::open(&path).is_ok() => path,
+            _ => return Ok(None),
+        },
+    };
+    let path = std::path::absolute(&path).map_err(|error| Failure::file(&path, &error))?;
+    match load(&path)?.remove("data") {
+        Some((Value::Path(data), _)) => Ok(Some(data)),
+        _ => Ok(None),
+    }
 }
 
 #[cfg(test)]

@@ -4,10 +4,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
-use drumtower_server::serve::Options;
+use drumtower_server::serve::{self, Options};
 
 use super::{Given, Key, Kind, Settings, Value};
-use crate::connect::{DEFAULT_LISTEN, require_data_dir};
+use crate::connect::{DEFAULT_LISTEN, no_home, own_dir};
 use crate::failure::{Failure, Result};
 
 pub const KEYS: &[Key] = &[
@@ -47,7 +47,7 @@ impl Flags {
 
 /// What a server is started with.
 pub fn options(settings: &Settings) -> Result<Options> {
-    let data = require_data_dir(settings.path("data"))?;
+    let data = own_dir(settings.path("data")).ok_or_else(no_home)?;
     // A relative path would change its meaning with the working directory of whoever reads it.
     let data = std::path::absolute(&data).map_err(|error| Failure::file(&data, &error))?;
     let listen = settings
@@ -60,4 +60,17 @@ pub fn options(settings: &Settings) -> Result<Options> {
     super::backup::apply(settings, &mut options)?;
     super::notify::apply(settings, &mut options)?;
     Ok(options)
+}
+
+/// Refuses what a server would refuse before it opens its store.
+pub fn check(settings: &Settings) -> Result<()> {
+    let options = options(settings)?;
+    serve::check_listen(options.listen, options.insecure || options.tls.is_some())
+        .map_err(crate::serve::failure)?;
+    match &options.tls {
+        Some(tls) => {
+            drumtower_server::tls::check(tls).map_err(|error| crate::serve::failure(error.into()))
+        }
+        None => Ok(()),
+    }
 }

@@ -9,7 +9,7 @@ use drumtower_sdk::tls::Trust;
 use drumtower_worker::agent::Options;
 
 use super::{Given, Key, Kind, Settings, Value, any};
-use crate::connect::Connect;
+use crate::connect::{Connect, check_url};
 use crate::duration;
 use crate::failure::{Failure, Result};
 
@@ -124,6 +124,27 @@ pub fn connect(settings: &Settings) -> Result<Connect> {
         ca: settings.path("worker.ca").map(PathBuf::from),
         insecure: settings.switch("insecure"),
     })
+}
+
+/// Refuses what a worker would refuse before it calls its server.
+pub fn check(settings: &Settings) -> Result<()> {
+    let connect = connect(settings)?;
+    if let Some(url) = &connect.url {
+        check_url(url).map_err(|failure| failure.at("worker.url"))?;
+    }
+    let trust = trust(
+        settings,
+        Trust {
+            ca: connect.ca,
+            ..Trust::default()
+        },
+    )?;
+    // The system's authorities are nobody's setting.
+    if trust == Trust::default() {
+        return Ok(());
+    }
+    let read = trust.config(&[]).map(|_| ());
+    read.map_err(|why| Failure::usage(format!("[worker]: {why}")))
 }
 
 /// Adds the worker's own certificate.

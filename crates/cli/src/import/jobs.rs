@@ -39,7 +39,7 @@ pub struct Imported {
     pub documents: Vec<Document>,
     /// What has no counterpart or means something else.
     pub notes: Vec<Note>,
-    /// What cannot be understood; then nothing is made.
+    /// What cannot be understood and is left out.
     pub faults: Vec<Note>,
 }
 
@@ -70,9 +70,9 @@ impl Imported {
         paused: bool,
     ) -> Result<()> {
         keys.insert("kind".to_owned(), json!("Job"));
-        if let Some(namespace) = &options.namespace {
-            keys.insert("namespace".to_owned(), json!(namespace));
-        }
+        let named = keys.get("namespace").and_then(Value::as_str);
+        let namespace = options.namespace_of(named)?;
+        keys.insert("namespace".to_owned(), json!(namespace));
         let given = pairs("--label", &options.labels)?;
         if !given.is_empty() {
             let labels = keys.entry("labels").or_insert_with(|| json!({}));
@@ -99,16 +99,16 @@ impl Imported {
     }
 }
 
-/// Names that were given already.
+/// Names that were given already, each in its namespace.
 #[derive(Debug, Default)]
-pub struct Names(BTreeSet<String>);
+pub struct Names(BTreeSet<(String, String)>);
 
 impl Names {
     /// The name itself, or with the first number that makes it another.
-    pub fn unique(&mut self, wanted: &str) -> String {
+    pub fn unique(&mut self, namespace: &str, wanted: &str) -> String {
         let mut name = wanted.to_owned();
         let mut number = 1_u64;
-        while !self.0.insert(name.clone()) {
+        while !self.0.insert((namespace.to_owned(), name.clone())) {
             number += 1;
             let end = format!("-{number}");
             let room = super::name::MOST.saturating_sub(end.len());

@@ -3,15 +3,18 @@
 //! What a CronJob says is read key by key, and every key that is not carried over is named: an image or a volume cannot be,
 //! and whoever imports must know.
 
+mod fields;
+
 use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::{Map, Value, json};
 
 use super::jobs::{Imported, Names};
-use super::{Options, name, read, zone};
+use super::{Options, name, read, times, zone};
 use crate::failure::{Failure, Result};
 use crate::manifest::{Places, Source, places_of, values_of};
+use fields::{Refusal, either_day, flag, number, text, words};
 
 /// Make jobs of Kubernetes CronJobs
 ///
@@ -73,8 +76,8 @@ struct Reader<'a> {
     title: String,
 }
 
-/// What a CronJob asks for that is refused: the reason and the remedy.
-type Refusal = (String, String);
+/// What a cluster writes down where nobody chose.
+const USUAL_GRACE_SECONDS: u64 = 30;
 
 impl Reader<'_> {
     fn document(&mut self, document: &Value) -> Result<()> {
@@ -84,17 +87,16 @@ impl Reader<'_> {
                 let items = document["items"].as_array();
                 for (index, item) in items.into_iter().flatten().enumerate() {
                     self.root = format!("items[{index}].");
-                    if item["kind"].as_str().is_none_or(|kind| kind == "CronJob") {
-                        self.cron_job(item)?;
+                    self.title.clear();
+                    match item["kind"].as_str() {
+                        None | Some("CronJob") => self.cron_job(item)?,
+                        Some(kind) => self.pass_over(kind),
                     }
                 }
                 Ok(())
             }
             Some(kind) => {
-                self.note(
-                    "kind",
-                    format!("`{kind}` is not a CronJob and is passed over"),
-                );
+                self.pass_over(kind);
                 Ok(())
             }
             None if document.is_null() => Ok(()),
@@ -108,6 +110,13 @@ impl Reader<'_> {
         }
     }
 
+    fn pass_over(&mut self, kind: &str) {
+        self.note(
+            "kind",
+            format!("`{kind}` is not a CronJob and is passed over"),
+        );
+    }
+
     fn cron_job(&mut self, item: &Value) -> Result<()> {
         let Some(given) = item["metadata"]["name"].as_str() else {
             self.fault("metadata", "`name` is missing: add it".to_owned());
@@ -116,28 +125,46 @@ impl Reader<'_> {
         self.title = given.to_owned();
         let mut keys = Map::new();
         let name = name::clean(given).unwrap_or_else(|| "job".to_owned());
-        let name = self.names.unique(&format!("{}{name}", self.options.prefix));
+        let namespace = item["metadata"]["namespace"].as_str();
+        let namespace = self.options.namespace_of(namespace)?;
+        let name = format!("{}{name}", self.options.prefix);
+        let name = self.names.unique(&namespace, &name);
         keys.insert("name".to_owned(), json!(name));
-        self.metadata(&item["metadata"], &mut keys);
-        let made = self.spec(&item["spec"], &mut keys);
-        if let Err((field, message)) = made {
-            self.fault(&field, message);
-            return Ok(());
-        }
-        let paused = item["spec"]["suspend"] == true;
+        let made = self
+            .metadata(&item["metadata"], &mut keys)
+            .and_then(|()| self.spec(&item["spec"], &mut keys))
+            .and_then(|()| flag(&item["spec"], "spec", "suspend"));
+        let paused = match made {
+            Ok(paused) => paused,
+            Err((field, message)) => {
+                self.fault(&field, message);
+                return Ok(());
+            }
+        };
         if paused {
+            let place = match namespace.as_str() {
+                "default" => String::new(),
+                namespace => format!(" -n {namespace}"),
+            };
             self.note("spec.suspend", match self.options.apply {
                 true => "the job is paused".to_owned(),
-                false => format!("a manifest cannot say it: pause the job with `drumtower job pause {name}`, or import with --apply"),
+                false => format!("a manifest cannot say it: pause the job with `drumtower job pause {name}{place}`, or import with --apply"),
             });
         }
         let line = self.line("metadata.name");
         self.imported.add(self.options, line, keys, paused)
     }
 
-    fn metadata(&mut self, metadata: &Value, keys: &mut Map<String, Value>) {
-        if let Some(namespace) = metadata["namespace"].as_str() {
+    fn metadata(
+        &mut self,
+        metadata: &Value,
+        keys: &mut Map<String, Value>,
+    ) -> std::result::Result<(), Refusal> {
+        if let Some(namespace) = text(metadata, "metadata", "namespace")? {
             keys.insert("namespace".to_owned(), json!(namespace));
+        }
+        for (key, _) in metadata["labels"].as_object().into_iter().flatten() {
+            text(&metadata["labels"], "metadata.labels", key)?;
         }
         if metadata["labels"].is_object() {
             keys.insert("labels".to_owned(), metadata["labels"].clone());
@@ -155,6 +182,7 @@ impl Reader<'_> {
             "selfLink",
         ];
         self.rest(metadata, "metadata", &own);
+        Ok(())
     }
 
     fn spec(
@@ -163,7 +191,7 @@ impl Reader<'_> {
         keys: &mut Map<String, Value>,
     ) -> std::result::Result<(), Refusal> {
         keys.insert("schedule".to_owned(), json!([self.schedule(spec)?]));
-        let overlap = match spec["concurrencyPolicy"].as_str() {
+        let overlap = match text(spec, "spec", "concurrencyPolicy")? {
             None | Some("Allow") => "allow",
             Some("Forbid") => "skip",
             Some(other) => {
@@ -175,7 +203,7 @@ impl Reader<'_> {
             }
         };
         keys.insert("overlap".to_owned(), json!(overlap));
-        match spec["startingDeadlineSeconds"].as_u64() {
+        match number(spec, "spec", "startingDeadlineSeconds")? {
             Some(seconds) => {
                 let misfire = json!({"policy": "latest", "window": format!("{seconds}s")});
                 keys.insert("misfire".to_owned(), misfire);
@@ -201,8 +229,8 @@ impl Reader<'_> {
                 "`schedule` is missing: add it".to_owned(),
             )
         };
-        let mut times = spec["schedule"].as_str().ok_or_else(missing)?.trim();
-        let mut zone = spec["timeZone"].as_str().map(str::to_owned);
+        let mut times = text(spec, "spec", "schedule")?.ok_or_else(missing)?.trim();
+        let mut zone = text(spec, "spec", "timeZone")?.map(str::to_owned);
         for prefix in ["CRON_TZ=", "TZ="] {
             if let Some((inline, rest)) = times
                 .strip_prefix(prefix)
@@ -222,10 +250,32 @@ impl Reader<'_> {
                 "UTC".to_owned()
             }
         };
-        match zone::is_utc(&zone) {
-            true => Ok(json!({"cron": times})),
-            false => Ok(json!({"cron": times, "timezone": zone})),
+        let either = either_day(times);
+        if either != times {
+            self.note("spec.schedule", format!("`{times}` is written `{either}`: a stepped star restricts there, and either day counts"));
         }
+        let mut when = json!({"cron": either});
+        if zone::is_utc(&zone) {
+            return Ok(when);
+        }
+        // A line that is not understood is told when the job is made of it.
+        let changes = times::read(&either, &zone).unwrap_or_default();
+        when["timezone"] = json!(zone);
+        if changes.gap {
+            when["dst_gap"] = json!("skip");
+            self.note(
+                "spec.schedule",
+                "a time that clocks skip is left out, as there (dst_gap: skip)".to_owned(),
+            );
+        }
+        if changes.fold {
+            when["dst_fold"] = json!("both");
+            self.note(
+                "spec.schedule",
+                "a time that clocks show twice runs twice, as there (dst_fold: both)".to_owned(),
+            );
+        }
+        Ok(when)
     }
 
     fn template(
@@ -237,9 +287,8 @@ impl Reader<'_> {
         const POD: &str = "spec.jobTemplate.spec.template.spec";
         let job = &template["spec"];
         let pod = &job["template"]["spec"];
-        let limit = job["activeDeadlineSeconds"]
-            .as_u64()
-            .or(pod["activeDeadlineSeconds"].as_u64());
+        let limit = number(job, JOB, "activeDeadlineSeconds")?;
+        let limit = limit.or(number(pod, POD, "activeDeadlineSeconds")?);
         let timeout = match limit {
             Some(seconds) => format!("{seconds}s"),
             None => {
@@ -249,7 +298,7 @@ impl Reader<'_> {
             }
         };
         keys.insert("timeout".to_owned(), json!(timeout));
-        match job["backoffLimit"].as_u64() {
+        match number(job, JOB, "backoffLimit")? {
             Some(0) => {}
             Some(times) => self.note(
                 &format!("{JOB}.backoffLimit"),
@@ -285,7 +334,15 @@ impl Reader<'_> {
             "terminationGracePeriodSeconds",
         ];
         self.rest(pod, POD, &usual);
-        if pod["restartPolicy"] == "OnFailure" {
+        if let Some(seconds) = number(pod, POD, "terminationGracePeriodSeconds")?
+            && seconds != USUAL_GRACE_SECONDS
+        {
+            self.note(
+                &format!("{POD}.terminationGracePeriodSeconds"),
+                format!("terminationGracePeriodSeconds {seconds} is not carried over"),
+            );
+        }
+        if text(pod, POD, "restartPolicy")? == Some("OnFailure") {
             self.note(
                 &format!("{POD}.restartPolicy"),
                 "`OnFailure` is not carried over: a failed run is not repeated".to_owned(),
@@ -305,9 +362,8 @@ impl Reader<'_> {
     }
 
     fn container(&mut self, container: &Value, path: &str) -> std::result::Result<Value, Refusal> {
-        let words =
-            |key: &str| -> Vec<Value> { container[key].as_array().cloned().unwrap_or_default() };
-        let (command, arguments) = (words("command"), words("args"));
+        let command = words(container, path, "command")?;
+        let arguments = words(container, path, "args")?;
         if command.is_empty() {
             let message = "`command` is missing: the program is named in the image, which is not read here; write it down".to_owned();
             return Err((path.to_owned(), message));
@@ -331,29 +387,25 @@ impl Reader<'_> {
             .flatten()
             .enumerate()
         {
-            let Some(name) = variable["name"].as_str() else {
-                continue;
+            let place = format!("{path}.env[{index}]");
+            let Some(name) = text(variable, &place, "name")? else {
+                return Err((place, "`name` is missing: add it".to_owned()));
             };
-            match (variable.get("valueFrom"), &variable["value"]) {
-                (Some(_), _) => self.note(
-                    &format!("{path}.env[{index}]"),
-                    format!(
-                        "{name} is not carried over: its value comes from elsewhere in the cluster"
-                    ),
-                ),
-                (None, Value::String(text)) => {
-                    env.insert(name.to_owned(), json!(text));
-                }
-                (None, _) => {
-                    env.insert(name.to_owned(), json!(""));
-                }
+            if !variable["valueFrom"].is_null() {
+                let message = format!(
+                    "{name} is not carried over: its value comes from elsewhere in the cluster"
+                );
+                self.note(&place, message);
+                continue;
             }
+            let value = text(variable, &place, "value")?.unwrap_or_default();
+            env.insert(name.to_owned(), json!(value));
         }
         if !env.is_empty() {
             exec["env"] = Value::Object(env);
         }
-        if container["workingDir"].is_string() {
-            exec["cwd"] = container["workingDir"].clone();
+        if let Some(directory) = text(container, path, "workingDir")? {
+            exec["cwd"] = json!(directory);
         }
         let own = [
             "name",

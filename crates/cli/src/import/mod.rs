@@ -7,6 +7,7 @@ mod crontab;
 mod jobs;
 mod k8s;
 mod name;
+mod times;
 mod zone;
 
 use clap::{Args, Subcommand};
@@ -18,7 +19,9 @@ use crate::client::Client;
 use crate::connect::Connect;
 use crate::export;
 use crate::failure::{Failure, Result};
-use crate::output::{Format, Output, View, tame};
+use crate::manifest::Document;
+use crate::namespace;
+use crate::output::{Format, Output, View, hint, say, tame};
 
 use jobs::{Imported, Note};
 
@@ -39,8 +42,8 @@ pub fn run(command: Command) -> Result<()> {
 /// What every import takes.
 #[derive(Args, Debug)]
 pub struct Options {
-    /// The namespace of the jobs
-    #[arg(short, long, env = "DRUMTOWER_NAMESPACE")]
+    /// The namespace of the jobs; else the one that the source names, else DRUMTOWER_NAMESPACE
+    #[arg(short, long)]
     namespace: Option<NamespaceName>,
     /// Put before every name, such as `web1-`
     #[arg(long, default_value = "", hide_default_value = true)]
@@ -67,6 +70,18 @@ pub struct Options {
 }
 
 impl Options {
+    /// Where a job goes whose source names this namespace or none. The variable does not move what has its place.
+    fn namespace_of(&self, named: Option<&str>) -> Result<String> {
+        if let Some(namespace) = &self.namespace {
+            return Ok(namespace.to_string());
+        }
+        if let Some(named) = named {
+            return Ok(named.to_owned());
+        }
+        let usual = namespace::by_variable()?;
+        Ok(usual.map_or_else(|| "default".to_owned(), |usual| usual.to_string()))
+    }
+
     /// Prints or applies what was made, and says what was not.
     fn finish(&self, imported: Imported) -> Result<()> {
         let Imported {
@@ -75,11 +90,28 @@ impl Options {
             notes,
             faults,
         } = imported;
-        if !faults.is_empty() {
-            let faults: Vec<String> = faults.iter().map(|fault| fault.at(&source)).collect();
-            return Err(Failure::usage(faults.join("\nerror: ")));
+        let told: Vec<String> = faults.iter().map(|fault| fault.at(&source)).collect();
+        let failure = Failure::usage(told.join("\nerror: "));
+        if documents.is_empty() && !faults.is_empty() {
+            return Err(failure);
         }
         tell(&source, documents.len(), &notes);
+        let made = self.make(documents);
+        if faults.is_empty() {
+            return made;
+        }
+        let failure = failure.also("  these were left out; the rest was taken");
+        match made {
+            Ok(()) => Err(failure),
+            // Both are to be known; what the server said counts.
+            Err(refused) => {
+                hint(&failure.to_string());
+                Err(refused)
+            }
+        }
+    }
+
+    fn make(&self, documents: Vec<Document>) -> Result<()> {
         if self.apply {
             let client = Client::new(&self.connect)?;
             return apply::apply_documents(&client, documents, self.replace, self.output);
@@ -94,7 +126,7 @@ impl Options {
         }
         // Below what may have filled the screen; in a pipe the manifests are on their way somewhere.
         if View::of_stdout().terminal {
-            eprintln!("nothing was made yet: the same command with --apply makes these jobs");
+            say("nothing was made yet: the same command with --apply makes these jobs");
         }
         Ok(())
     }
@@ -107,11 +139,13 @@ fn tell(source: &str, jobs: usize, notes: &[Note]) {
         jobs => format!("{jobs} jobs"),
     };
     match notes.len() {
-        0 => eprintln!("{jobs} from {source}; everything was carried over"),
-        _ => eprintln!("{jobs} from {source}; look at these:"),
+        0 => say(&format!(
+            "{jobs} from {source}; everything was carried over"
+        )),
+        _ => say(&format!("{jobs} from {source}; look at these:")),
     }
     for note in notes {
-        eprintln!("  {}", tame(&note.at(source)));
+        say(&format!("  {}", tame(&note.at(source))));
     }
 }
 

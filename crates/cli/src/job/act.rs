@@ -9,7 +9,7 @@ use crate::ask::confirm;
 use crate::client::{Call, Client};
 use crate::connect::Connect;
 use crate::failure::{Exit, Failure, Result};
-use crate::output::{Format, Output, line, text};
+use crate::output::{Format, Output, line, say, text, write};
 
 #[derive(Args, Debug)]
 pub struct Act {
@@ -70,24 +70,72 @@ impl Act {
         if !self.labels.is_empty() {
             return self.labelled(&client, deed);
         }
-        self.names
-            .iter()
-            .try_for_each(|name| self.named(&client, deed, name))
+        match self.names.as_slice() {
+            [name] => {
+                let job = self.named(&client, deed, name)?;
+                self.output.one(&job, |_| self.said(deed, name))
+            }
+            names => self.several(&client, deed, names),
+        }
     }
 
-    fn named(&self, client: &Client, deed: Deed, name: &str) -> Result<()> {
+    fn named(&self, client: &Client, deed: Deed, name: &str) -> Result<Value> {
         let namespace = &self.namespace.namespace;
         let path = path(namespace, name);
-        let job = match deed {
+        match deed {
             Deed::Delete => {
                 client.send(Call::new(Method::DELETE, path))?;
-                json!({"namespace": namespace, "name": name, "deleted": true})
+                Ok(json!({"namespace": namespace, "name": name, "deleted": true}))
             }
-            deed => client.value(Call::post(format!("{path}/{}", deed.verb())))?,
+            deed => client.value(Call::post(format!("{path}/{}", deed.verb()))),
+        }
+    }
+
+    fn said(&self, deed: Deed, name: &str) -> String {
+        let namespace = &self.namespace.namespace;
+        format!("job {namespace}/{name} {}\n", deed.done())
+    }
+
+    /// One that fails does not keep the others; the exit code is that of the worst. A server that does not answer is asked
+    /// no more.
+    fn several(&self, client: &Client, deed: Deed, names: &[String]) -> Result<()> {
+        let namespace = &self.namespace.namespace;
+        let mut items = Vec::new();
+        let mut failures: Vec<(String, Failure)> = Vec::new();
+        for name in names {
+            match self.named(client, deed, name) {
+                Ok(job) => {
+                    if self.output.output == Format::Table {
+                        write(&self.said(deed, name))?;
+                    }
+                    items.push(job);
+                }
+                Err(failure) => {
+                    items.push(json!({
+                        "namespace": namespace,
+                        "name": name,
+                        "result": "failed",
+                        "problem": {"code": failure.code, "detail": failure.message()},
+                    }));
+                    let lost = failure.exit == Exit::Unavailable;
+                    failures.push((format!("job {namespace}/{name}"), failure));
+                    if lost {
+                        break;
+                    }
+                }
+            }
+        }
+        if self.output.output != Format::Table {
+            self.output.list(items, &[], "")?;
+        }
+        let Some(worst) = failures.iter().map(|(_, failure)| failure.exit).max() else {
+            return Ok(());
         };
-        self.output.one(&job, |_| {
-            format!("job {namespace}/{name} {}\n", deed.done())
-        })
+        let told = failures.iter();
+        let told: Vec<String> = told
+            .map(|(title, failure)| format!("{title}: {}", failure.message()))
+            .collect();
+        Err(Failure::new(worst, told.join("\nerror: ")))
     }
 
     /// The server finds the jobs, so that none slips through while names are sent one by one.
@@ -109,10 +157,10 @@ impl Act {
                 line(&self.told(deed, item))?;
             }
             if items.is_empty() {
-                eprintln!(
+                say(&format!(
                     "no job of namespace `{}` has these labels",
                     self.namespace.namespace
-                );
+                ));
             }
         } else {
             self.output.list(items, &[], "")?;

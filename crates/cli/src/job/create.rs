@@ -11,7 +11,7 @@ use crate::client::{Call, Client};
 use crate::connect::Connect;
 use crate::failure::{Exit, Failure, Result};
 use crate::manifest::{Document, Spec};
-use crate::output::{Cell, Format, Output, View, write};
+use crate::output::{Cell, Format, Output, View, say, write};
 
 /// Make a job from the command line
 ///
@@ -57,7 +57,7 @@ impl Create {
     pub fn run(self) -> Result<()> {
         let spec = self.spec()?;
         if let Some(warning) = self.action.warning() {
-            eprintln!("warning: {warning}");
+            say(&format!("warning: {warning}"));
         }
         let document = Document::made(Spec::Job(Box::new(spec)), "the command line".to_owned(), 1);
         if self.dry_run {

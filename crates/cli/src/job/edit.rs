@@ -61,14 +61,16 @@ impl Edit {
         ];
         let mut text = original.clone();
         loop {
-            let edited = opened(&file, &head, &text)?;
-            if edited.trim().is_empty() || same(&edited, &original) {
+            let edited = opened(&file, &head, &text, &original)?;
+            let read = read(&edited, &document);
+            let is_same = matches!(&read, Ok(edited) if edited.spec == document.spec);
+            if edited.trim().is_empty() || edited == original || is_same {
                 discard(&file);
                 return self
                     .output
                     .one(&job, |_| format!("{} unchanged\n", document.title()));
             }
-            let fault = match read(&edited, &document) {
+            let fault = match read {
                 Ok(spec) => match self.send(&client, &path, &job, &spec, &file)? {
                     Sent::Done => {
                         discard(&file);
@@ -121,10 +123,7 @@ impl Edit {
             )
             .also(kept(file))
             .remedy("run the command again and bring your changes over")),
-            Err(failure)
-                if failure.exit == Exit::Refused
-                    && failure.code.as_deref() != Some("forbidden") =>
-            {
+            Err(failure) if is_about_the_text(failure.status) => {
                 Ok(Sent::Refused(failure.message().to_owned()))
             }
             Err(failure) => Err(failure.also(kept(file))),
@@ -142,14 +141,9 @@ fn kept(file: &Path) -> String {
     format!("  your text is kept in {}", file.display())
 }
 
-/// Comments and blank lines make no difference.
-fn same(one: &str, other: &str) -> bool {
-    let lines = |text: &str| -> Vec<String> {
-        let lines = text.lines().map(str::trim_end);
-        let lines = lines.filter(|line| !line.is_empty() && !line.trim_start().starts_with('#'));
-        lines.map(str::to_owned).collect()
-    };
-    lines(one) == lines(other)
+/// Whether another text could get another answer; no text gives someone a right.
+fn is_about_the_text(status: Option<u16>) -> bool {
+    matches!(status, Some(400 | 413 | 422))
 }
 
 /// A file of its own, which only this user can read.
@@ -176,13 +170,22 @@ fn discard(file: &Path) {
     let _ = std::fs::remove_file(file);
 }
 
-/// Lets the user edit `text` below our lines; what it is afterwards, without them.
-fn opened(file: &Path, head: &[String], text: &str) -> Result<String> {
+/// Lets the user edit `text` below our lines; what it is afterwards, without them. A file in which nobody typed anything
+/// beyond `original` is not kept when the editor fails.
+fn opened(file: &Path, head: &[String], text: &str, original: &str) -> Result<String> {
     let failed = |error| Failure::file(file, &error);
     let head: String = head.iter().map(|line| format!("{MARK}{line}\n")).collect();
-    std::fs::write(file, format!("{head}{text}")).map_err(failed)?;
-    run_editor(file)?;
+    let shown = format!("{head}{text}");
+    std::fs::write(file, &shown).map_err(failed)?;
+    let ended = run_editor(file);
     let edited = std::fs::read_to_string(file).map_err(failed)?;
+    if let Err(failure) = ended {
+        if edited != shown || text != original {
+            return Err(failure.also(kept(file)));
+        }
+        discard(file);
+        return Err(failure);
+    }
     let ours = |line: &&str| line.starts_with(MARK.trim_end());
     let body = edited.split_inclusive('\n').skip_while(ours);
     Ok(body.collect())
@@ -209,7 +212,6 @@ fn run_editor(file: &Path) -> Result<()> {
         Ok(status) => Err(Failure::failed(format!(
             "the editor `{editor}` ended with {status}: nothing was done"
         ))
-        .also(kept(file))
         .remedy("set EDITOR to the editor of your choice")),
         Err(error) => Err(Failure::failed(format!(
             "the editor `{editor}` cannot be started: {error}"
@@ -280,8 +282,10 @@ mod tests {
     }
 
     #[test]
-    fn comments_change_nothing() {
-        assert!(same("# hello\n\na: 1\n", "a: 1"));
-        assert!(!same("a: 2", "a: 1"));
+    fn only_a_refusal_of_the_text_opens_the_editor_again() {
+        assert!(is_about_the_text(Some(400)) && is_about_the_text(Some(422)));
+        for status in [None, Some(401), Some(403), Some(404), Some(412), Some(500)] {
+            assert!(!is_about_the_text(status), "{status:?}");
+        }
     }
 }

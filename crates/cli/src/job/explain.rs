@@ -113,7 +113,7 @@ impl Explain {
         }
         let waiting = text(&answer, "waiting");
         if !waiting.is_empty() {
-            eprintln!("warning: {waiting}");
+            crate::output::say(&format!("warning: {waiting}"));
         }
         let last = rows.last().map(|row| text(row, "last"));
         self.output

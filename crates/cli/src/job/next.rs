@@ -108,7 +108,10 @@ impl Next {
             .one(&answer, |view| words(&answer, self.zh, view))?;
         if self.output.output == Format::Table {
             for warning in answer["warnings"].as_array().into_iter().flatten() {
-                eprintln!("warning: {}", output::tame(&text(warning, "text")));
+                output::say(&format!(
+                    "warning: {}",
+                    output::tame(&text(warning, "text"))
+                ));
             }
         }
         Ok(())

@@ -169,6 +169,7 @@ pub fn parse(source: &Source) -> (Vec<Document>, Vec<Fault>) {
             _ => continue,
         };
         let read = read.map_err(|error| describe(source, &error, places.as_ref()));
+        let read = read.and_then(|spec| numbers(source, spec, places.as_ref()));
         match read.and_then(|spec| check(source, spec, places.as_ref())) {
             Ok(spec) => documents.push(Document::made(
                 spec,
@@ -209,10 +210,32 @@ fn read<'a, T: serde::de::DeserializeOwned + 'a>(
     // The iterator borrows its reader for as long as it lives, so the reader must outlive this call.
     let mut parsed = Vec::new();
     let mut bytes = text.as_bytes();
-    for document in serde_saphyr::read(&mut bytes) {
+    // Of YAML 1.2: `NO` and `on` are words. The text is in memory already and has its own bound.
+    let options = serde_saphyr::options! {
+        strict_booleans: true,
+        budget: serde_saphyr::budget! { max_reader_input_bytes: None },
+    };
+    for document in serde_saphyr::read_with_options(&mut bytes, options) {
         parsed.push(document);
     }
     parsed.into_iter()
+}
+
+/// Refuses numbers in parameters that would become others: digits with a zero in front, and more digits than are kept.
+fn numbers(source: &Source, spec: Spec, places: Option<&Places>) -> Result<Spec, Fault> {
+    let changed = places.and_then(|places| places.changed_number("params", &source.text));
+    let Some((field, line, column, digits)) = changed else {
+        return Ok(spec);
+    };
+    Err(Fault {
+        file: source.name.clone(),
+        line,
+        column,
+        field: Some(field),
+        message: format!(
+            "`{digits}` would not be kept as it is written: put it in quotes to make it text"
+        ),
+    })
 }
 
 fn check(source: &Source, spec: Spec, places: Option<&Places>) -> Result<Spec, Fault> {

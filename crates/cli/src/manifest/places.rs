@@ -14,6 +14,8 @@ struct Place {
     line: u64,
     column: u64,
     is_map: bool,
+    /// Where the value stands, if it was read as a number with a fraction.
+    fraction: Option<(u64, u64)>,
 }
 
 impl Places {
@@ -26,6 +28,30 @@ impl Places {
             }
             path = path.rsplit_once(['.', '[']).map(|(above, _)| above)?;
         }
+    }
+
+    /// The first whole number at or below `path` that was read as one with a fraction, because no other holds its digits:
+    /// its path, line, column and digits.
+    pub fn changed_number(&self, path: &str, text: &str) -> Option<(String, u64, u64, String)> {
+        let below = self.0.iter().filter(|place| {
+            let rest = place.path.strip_prefix(path);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+        });
+        below
+            .filter_map(|place| Some((place, place.fraction?)))
+            .find_map(|(place, (line, column))| {
+                let at = |number: u64| usize::try_from(number).ok()?.checked_sub(1);
+                let written = text.lines().nth(at(line)?)?.chars().skip(at(column)?);
+                let digits: String = written
+                    .take_while(|c| !c.is_whitespace() && !",]}".contains(*c))
+                    .collect();
+                let bare = digits.trim_start_matches(['+', '-']);
+                let is_whole = !bare.is_empty() && bare.chars().all(|c| c.is_ascii_digit());
+                // `01.50` is a fraction, and still not what is kept.
+                let is_padded =
+                    bare.starts_with('0') && bare[1..].starts_with(|c: char| c.is_ascii_digit());
+                (is_whole || is_padded).then(|| (place.path.clone(), line, column, digits))
+            })
     }
 
     /// The line that the document begins at.
@@ -79,7 +105,8 @@ impl<'de> Deserialize<'de> for Places {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let node = Spanned::<Node>::deserialize(deserializer)?;
         let mut places = Vec::new();
-        node.value.list("", node.referenced, &mut places);
+        node.value
+            .list("", node.referenced, node.referenced, &mut places);
         Ok(Self(places))
     }
 }
@@ -90,16 +117,20 @@ enum Node {
     Map(Vec<(Spanned<String>, Spanned<Node>)>),
     List(Vec<Spanned<Node>>),
     Leaf,
+    /// A number with a fraction, or one that is kept like that.
+    Fraction,
 }
 
 impl Node {
-    fn list(&self, path: &str, location: Location, places: &mut Vec<Place>) {
+    /// `location` is that of the key, where there is one, and `value` that of the value.
+    fn list(&self, path: &str, location: Location, value: Location, places: &mut Vec<Place>) {
         let is_map = matches!(self, Self::Map(_));
         places.push(Place {
             path: path.to_owned(),
             line: location.line(),
             column: location.column(),
             is_map,
+            fraction: matches!(self, Self::Fraction).then(|| (value.line(), value.column())),
         });
         match self {
             Self::Map(entries) => {
@@ -109,16 +140,18 @@ impl Node {
                     } else {
                         format!("{path}.{}", key.value)
                     };
-                    node.value.list(&path, key.referenced, places);
+                    node.value
+                        .list(&path, key.referenced, node.referenced, places);
                 }
             }
             Self::List(items) => {
                 for (index, node) in items.iter().enumerate() {
+                    let path = format!("{path}[{index}]");
                     node.value
-                        .list(&format!("{path}[{index}]"), node.referenced, places);
+                        .list(&path, node.referenced, node.referenced, places);
                 }
             }
-            Self::Leaf => {}
+            Self::Leaf | Self::Fraction => {}
         }
     }
 }
@@ -147,8 +180,12 @@ impl<'de> Visitor<'de> for Shape {
         f.write_str("any value")
     }
 
-    leaf!(visit_bool: bool, visit_i64: i64, visit_i128: i128, visit_u64: u64, visit_u128: u128, visit_f64: f64);
+    leaf!(visit_bool: bool, visit_i64: i64, visit_i128: i128, visit_u64: u64, visit_u128: u128);
     leaf!(visit_str: &str, visit_bytes: &[u8]);
+
+    fn visit_f64<E>(self, _: f64) -> Result<Node, E> {
+        Ok(Node::Fraction)
+    }
 
     fn visit_none<E>(self) -> Result<Node, E> {
         Ok(Node::Leaf)

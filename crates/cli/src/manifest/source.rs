@@ -1,5 +1,6 @@
 //! The files that a user names: one, all of a directory, or standard input.
 
+use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -16,9 +17,11 @@ pub struct Source {
 }
 
 /// Reads what the names stand for. `-` is standard input; a directory gives its `.yaml` and `.yml` files, in order of
-/// name, with those of the directories inside it.
+/// name, with those of the directories inside it. Links are followed, and what is reached twice is read once. Nothing that
+/// could be a manifest is passed over in silence: what no file names may be deleted.
 pub fn collect(names: &[PathBuf]) -> Result<Vec<Source>> {
     let mut sources = Vec::new();
+    let mut seen = BTreeSet::new();
     for name in names {
         if name.as_os_str() == "-" {
             sources.push(Source {
@@ -26,7 +29,7 @@ pub fn collect(names: &[PathBuf]) -> Result<Vec<Source>> {
                 text: bounded(name, std::io::stdin().lock())?,
             });
         } else if name.is_dir() {
-            directory(name, &mut sources)?;
+            directory(name, &mut seen, &mut sources)?;
         } else {
             sources.push(file(name)?);
         }
@@ -34,9 +37,12 @@ pub fn collect(names: &[PathBuf]) -> Result<Vec<Source>> {
     Ok(sources)
 }
 
-fn directory(dir: &Path, sources: &mut Vec<Source>) -> Result<()> {
+/// What was read already, by its real path.
+type Seen = BTreeSet<PathBuf>;
+
+fn directory(dir: &Path, seen: &mut Seen, sources: &mut Vec<Source>) -> Result<()> {
     let before = sources.len();
-    walk(dir, sources)?;
+    walk(dir, seen, sources)?;
     if sources.len() == before {
         return Err(Failure::usage(format!(
             "{}: there is no .yaml or .yml file in it",
@@ -46,25 +52,44 @@ fn directory(dir: &Path, sources: &mut Vec<Source>) -> Result<()> {
     Ok(())
 }
 
-fn walk(dir: &Path, sources: &mut Vec<Source>) -> Result<()> {
+fn walk(dir: &Path, seen: &mut Seen, sources: &mut Vec<Source>) -> Result<()> {
     let failed = |error| Failure::file(dir, &error);
+    // A link may lead back here, or to what another one leads to.
+    if !seen.insert(dir.canonicalize().map_err(failed)?) {
+        return Ok(());
+    }
     let mut paths = Vec::new();
     for entry in std::fs::read_dir(dir).map_err(failed)? {
         paths.push(entry.map_err(failed)?.path());
     }
     paths.sort();
     for path in paths {
-        let yaml = path
-            .extension()
-            .is_some_and(|extension| extension == "yaml" || extension == "yml");
-        // A link to a directory could lead back here.
-        if path.is_dir() && !path.is_symlink() {
-            walk(&path, sources)?;
-        } else if yaml && path.is_file() {
+        // An editor's mark that a file is open: a link to nothing, by design.
+        let name = path.file_name().unwrap_or_default();
+        if name.as_encoded_bytes().starts_with(b".#") {
+            continue;
+        }
+        let real = path
+            .canonicalize()
+            .map_err(|error| Failure::file(&path, &error).remedy("mend the link, or remove it"))?;
+        if real.is_dir() {
+            walk(&path, seen, sources)?;
+        } else if is_yaml(&path) && seen.insert(real.clone()) {
+            if !real.is_file() {
+                let message = format!("{}: this is no regular file", path.display());
+                return Err(Failure::usage(message));
+            }
             sources.push(file(&path)?);
         }
     }
     Ok(())
+}
+
+fn is_yaml(path: &Path) -> bool {
+    let is = |extension: &std::ffi::OsStr| {
+        extension.eq_ignore_ascii_case("yaml") || extension.eq_ignore_ascii_case("yml")
+    };
+    path.extension().is_some_and(is)
 }
 
 fn file(path: &Path) -> Result<Source> {
@@ -96,4 +121,42 @@ fn bounded(path: &Path, reader: impl Read) -> Result<String> {
         )));
     }
     Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(dir: &Path) -> Result<Vec<String>> {
+        let sources = collect(&[dir.to_owned()])?;
+        let within = |source: &Source| {
+            let path = Path::new(&source.name).strip_prefix(dir);
+            path.map(|path| path.display().to_string())
+                .unwrap_or_default()
+        };
+        Ok(sources.iter().map(within).collect())
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_are_followed_once_and_those_to_nothing_are_told() {
+        use std::os::unix::fs::symlink;
+        let here = tempfile::tempdir().expect("a directory");
+        let other = tempfile::tempdir().expect("a directory");
+        let write = |path: PathBuf| std::fs::write(path, "kind: Job\n").expect("written");
+        write(here.path().join("a.YAML"));
+        write(here.path().join("b.txt"));
+        write(other.path().join("c.yml"));
+        symlink(other.path(), here.path().join("linked")).expect("a link");
+        symlink(other.path(), here.path().join("again")).expect("a link");
+        symlink(here.path(), here.path().join("round")).expect("a link");
+        symlink("nobody@host.1", here.path().join(".#a.YAML")).expect("a link");
+        assert_eq!(
+            names(here.path()).expect("files"),
+            ["a.YAML", "again/c.yml"]
+        );
+        symlink("gone.yaml", here.path().join("d.yaml")).expect("a link");
+        let failure = names(here.path()).expect_err("a link to nothing");
+        assert!(failure.message().contains("d.yaml"), "{failure}");
+    }
 }

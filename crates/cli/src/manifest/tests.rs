@@ -166,3 +166,37 @@ fn what_is_not_yaml_at_all_is_one_fault() {
         assert!(found[0].starts_with("jobs.yaml:"), "{found:?}");
     }
 }
+
+#[test]
+fn parameters_are_kept_as_they_are_written_or_refused() {
+    let given = |value: &str| {
+        let text = format!(
+            "kind: Job\nname: a\ntask: {{exec: {{argv: [a]}}}}\nlabels: {{zip: 01234}}\nparams: {{list: [1, {value}]}}\n"
+        );
+        parse(&Source {
+            name: "a.yaml".into(),
+            text,
+        })
+    };
+    let kept = |value: &str| {
+        let (documents, faults) = given(value);
+        assert_eq!(faults, [], "{value}");
+        documents[0].body().expect("a body")["params"]["list"][1].clone()
+    };
+    for word in ["NO", "n", "on", "Yes", "'01234'"] {
+        assert_eq!(kept(word), word.trim_matches('\''), "{word}");
+    }
+    assert_eq!(kept("true"), true);
+    assert_eq!(kept("1.5"), 1.5);
+    assert_eq!(kept("0.5"), 0.5);
+    assert_eq!(kept("0"), 0);
+    assert_eq!(kept("18446744073709551615"), u64::MAX);
+    for number in ["01234", "-007", "123456789012345678901"] {
+        let (_, faults) = given(number);
+        let told: Vec<String> = faults.iter().map(ToString::to_string).collect();
+        let expected = format!(
+            "a.yaml:5:20: params.list[1]: `{number}` would not be kept as it is written: put it in quotes to make it text"
+        );
+        assert_eq!(told, [expected]);
+    }
+}

@@ -102,6 +102,18 @@ pub fn write(text: &str) -> Result<()> {
     Ok(())
 }
 
+/// Writes a line to standard error. That nobody reads it is no reason to end.
+pub fn say(text: &str) {
+    hint(&format!("{text}\n"));
+}
+
+/// As [`say`], without the end of the line.
+pub fn hint(text: &str) {
+    let mut out = std::io::stderr().lock();
+    let _ = out.write_all(text.as_bytes());
+    let _ = out.flush();
+}
+
 pub fn line(text: &str) -> Result<()> {
     write(&format!("{text}\n"))
 }

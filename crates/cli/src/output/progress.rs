@@ -1,8 +1,10 @@
 //! How far long work is, for people at a terminal.
 
 use std::cell::Cell as Slot;
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::time::{Duration, Instant};
+
+use super::hint;
 
 /// Work shorter than this needs no telling.
 const SILENT: Duration = Duration::from_millis(500);
@@ -36,15 +38,13 @@ impl Progress {
         }
         self.next.set(now + EVERY);
         self.shown.set(true);
-        eprint!("\r{}: {done} of {}\u{1b}[K", self.what, self.of);
-        // A terminal that takes nothing loses no more than this line.
-        let _ = std::io::stderr().flush();
+        hint(&format!("\r{}: {done} of {}\u{1b}[K", self.what, self.of));
     }
 
     /// Makes room for other words.
     pub fn clear(&self) {
         if self.shown.replace(false) {
-            eprint!("\r\u{1b}[K");
+            hint("\r\u{1b}[K");
         }
     }
 }

@@ -109,7 +109,7 @@ fn ended(client: &Client, id: &str, deadline: Option<Instant>) -> Result<Value> 
                 answered = Instant::now();
                 let waiting = text(&run, "waiting");
                 if !waiting.is_empty() && told.as_ref() != Some(&waiting) {
-                    eprintln!("{id} waits: {waiting}");
+                    crate::output::say(&format!("{id} waits: {waiting}"));
                 }
                 told = Some(waiting);
             }

@@ -13,7 +13,7 @@ use ureq::http::Method;
 use crate::client::{Call, Client, segment};
 use crate::connect::Connect;
 use crate::failure::{Exit, Failure, Result};
-use crate::output::{Cell, Column, Format, Output, View, text};
+use crate::output::{Cell, Column, Format, Output, View, say, text};
 use offline::Offline;
 
 #[derive(Debug, Subcommand)]
@@ -202,7 +202,10 @@ impl Create {
         let token = Door::open(&self.connect)?.create(&self)?;
         let secret = text(&token, "secret");
         if self.output.output == Format::Table && View::of_stdout().terminal {
-            eprintln!("This is the token of {}. It is not shown again.", self.name);
+            say(&format!(
+                "This is the token of {}. It is not shown again.",
+                self.name
+            ));
         }
         self.output.one(&token, |_| format!("{secret}\n"))
     }

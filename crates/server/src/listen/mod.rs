@@ -45,11 +45,17 @@ pub struct Peer {
     pub certified: bool,
 }
 
-/// Takes the port, unless it would carry secrets in the open.
-pub async fn bind(listen: SocketAddr, may_be_remote: bool) -> Result<TcpListener, Error> {
-    if !listen.ip().is_loopback() && !may_be_remote {
-        return Err(Error::NotLoopback(listen));
+/// Refuses an address that would carry secrets in the open.
+pub fn check_listen(listen: SocketAddr, may_be_remote: bool) -> Result<(), Error> {
+    match listen.ip().is_loopback() || may_be_remote {
+        true => Ok(()),
+        false => Err(Error::NotLoopback(listen)),
     }
+}
+
+/// Takes the port, if it may be taken.
+pub async fn bind(listen: SocketAddr, may_be_remote: bool) -> Result<TcpListener, Error> {
+    check_listen(listen, may_be_remote)?;
     TcpListener::bind(listen)
         .await
         .map_err(|error| match error.kind() {

@@ -281,6 +281,15 @@ fn expires_within(cert: &Path, span: Duration) -> bool {
     end.is_some_and(|end| end <= i64::try_from(limit.as_secs()).unwrap_or(i64::MAX))
 }
 
+/// Reads what a server would, and makes nothing.
+pub fn check(options: &Options) -> Result<(), Error> {
+    match (&options.identity, &options.client_ca) {
+        (Identity::Files { cert, key }, ca) => read(cert, key, ca.as_deref()).map(|_| ()),
+        (Identity::Development { .. }, Some(ca)) => authorities(ca).map(|_| ()),
+        (Identity::Development { .. }, None) => Ok(()),
+    }
+}
+
 fn read(cert: &Path, key: &Path, client_ca: Option<&Path>) -> Result<Arc<ServerConfig>, Error> {
     let provider = CryptoProvider::get_default()
         .cloned()

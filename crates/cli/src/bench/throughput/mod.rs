@@ -23,7 +23,7 @@ use serde_json::Value;
 use super::fleet::{Fleet, Setup};
 use super::{interrupt, room, samples, usage, worker};
 use crate::failure::{Failure, Result};
-use crate::output::Output;
+use crate::output::{Output, say};
 use report::Measured;
 
 /// How long the last runs may take to end once nothing more is offered.
@@ -187,11 +187,11 @@ impl Throughput {
         }
         std::fs::create_dir_all(&data).map_err(|error| Failure::file(&data, &error))?;
         if self.keep {
-            eprintln!(
+            say(&format!(
                 "store: {}\njournals: {}",
                 data.display(),
                 journals.display()
-            );
+            ));
         }
         let made = self.store.clone().filter(|_| !self.keep);
         Ok(Places {

@@ -6,14 +6,10 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::Args;
-use drumtower_core::schedule::{
-    AnyDay, Direction, Schedule, ScheduleEntry, ScheduleSpec, WarningCode, preview,
-};
-use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::jobs::{Imported, Names};
-use super::{Options, name, read, zone};
+use super::{Options, name, read, times, zone};
 use crate::failure::Result;
 use crate::manifest::Source;
 use line::{Entry, Line};
@@ -23,6 +19,7 @@ use line::{Entry, Line};
 /// Prints manifests, or applies them with --apply; what has no counterpart or means something
 /// else is listed, line by line. Understood are the format of users and, with --system, that of
 /// /etc/crontab; NAME=value lines, CRON_TZ, SHELL, `%`, and comments, which become descriptions.
+/// A line that is not understood is told and left out; the rest is taken, and the exit code is 2.
 ///
 ///     crontab -l | drumtower import crontab -
 ///     drumtower import crontab /etc/crontab --system --prefix web1- --label host=web1
@@ -58,7 +55,8 @@ impl Crontab {
 struct Context {
     env: BTreeMap<String, String>,
     shell: String,
-    zone: String,
+    /// The line that names a zone which is not known is the fault of all lines below it.
+    zone: std::result::Result<String, u64>,
     /// The comment directly above.
     comment: Vec<String>,
 }
@@ -70,7 +68,7 @@ fn import(source: &Source, system: bool, options: &Options) -> Result<Imported> 
     let mut context = Context {
         env: BTreeMap::new(),
         shell: "/bin/sh".to_owned(),
-        zone,
+        zone: Ok(zone),
         comment: Vec::new(),
     };
     for (index, text) in source.text.lines().enumerate() {
@@ -84,11 +82,8 @@ fn import(source: &Source, system: bool, options: &Options) -> Result<Imported> 
                 context.set(number, name, value, &mut imported);
             }
             Ok(Line::Entry(entry)) => {
-                let name = names.unique(&format!(
-                    "{}{}",
-                    options.prefix,
-                    name::of_command(&entry.command)
-                ));
+                let name = name::of_command(&entry.command);
+                let name = names.unique("", &format!("{}{name}", options.prefix));
                 let keys = context.job(number, &entry, &name, options, &mut imported);
                 if let Some(keys) = keys {
                     imported.add(options, number, keys, false)?;
@@ -149,7 +144,7 @@ impl Context {
     /// A comment is a description unless it is a line that was put out of use, or the heading that crontabs come with.
     fn comment(&mut self, comment: String, system: bool) {
         let heading = comment.contains("dom") && comment.contains("dow");
-        let entry = matches!(line::read(&comment, system), Ok(Line::Entry(entry)) if compiled(&entry.times, "UTC").is_ok());
+        let entry = matches!(line::read(&comment, system), Ok(Line::Entry(entry)) if times::read(&entry.times, "UTC").is_ok());
         match heading || entry || comment.is_empty() {
             true => self.comment.clear(),
             false => self.comment.push(comment),
@@ -158,16 +153,20 @@ impl Context {
 
     fn set(&mut self, line: u64, name: String, value: String, imported: &mut Imported) {
         match name.as_str() {
-            "CRON_TZ" | "TZ" => match zone::is_known(&value) {
+            "CRON_TZ" => match zone::is_known(&value) {
                 true => {
-                    if name == "TZ" {
-                        imported.note(line, "TZ is taken for the zone of the times below, and handed to the commands");
-                        self.env.insert(name, value.clone());
-                    }
-                    self.zone = value;
+                    imported.note(line, "CRON_TZ is the zone of the times below, as with cronie; the cron of Debian and Ubuntu does not know it and goes by the machine's: take the line out if yours is that one");
+                    self.zone = Ok(value);
                 }
-                false => imported.fault(line, format!("`{value}` is not in the time-zone database: use an IANA name such as `Europe/Berlin`")),
+                false => {
+                    imported.fault(line, format!("`{value}` is not in the time-zone database: use an IANA name such as `Europe/Berlin`"));
+                    self.zone = Err(line);
+                }
             },
+            "TZ" => {
+                imported.note(line, "TZ is handed to the commands, as with cron; it does not move their times: CRON_TZ or --timezone does");
+                self.env.insert(name, value);
+            }
             "SHELL" => self.shell = value,
             "MAILTO" | "MAILFROM" => imported.note(
                 line,
@@ -196,18 +195,29 @@ impl Context {
             return None;
         }
         let times = entry.times.to_ascii_lowercase();
-        let warnings = match compiled(&times, &self.zone) {
-            Ok(warnings) => warnings,
+        let zone = match &self.zone {
+            Ok(zone) => zone,
+            Err(setting) => {
+                imported.fault(
+                    line,
+                    format!("its zone is that of line {setting}, which is not known"),
+                );
+                return None;
+            }
+        };
+        let changes = match times::read(&times, zone) {
+            Ok(changes) => changes,
             Err(message) => {
                 imported.fault(line, message);
                 return None;
             }
         };
         let mut when = json!({"cron": times});
-        if !zone::is_utc(&self.zone) {
-            when["timezone"] = json!(self.zone);
+        if !zone::is_utc(zone) {
+            when["timezone"] = json!(zone);
         }
-        if warnings.contains(&WarningCode::DstGap) {
+        self.suspicions(line, entry, name, imported);
+        if changes.gap {
             when["dst_gap"] = json!("at_transition");
             imported.note(line, format!("{name}: at a time that clocks skip it runs when they change, as with cron (dst_gap: at_transition)"));
         }
@@ -231,6 +241,17 @@ impl Context {
         Some(keys)
     }
 
+    /// What can be read in two ways.
+    fn suspicions(&self, line: u64, entry: &Entry, name: &str, imported: &mut Imported) {
+        let first = entry.command.split_whitespace().next().unwrap_or_default();
+        if entry.user.is_none() && is_user(first) {
+            imported.note(line, format!("{name}: the command begins with `{first}`, which is a user: if this is the format of /etc/crontab, import it with --system"));
+        }
+        if entry.command.contains("\\\\") {
+            imported.note(line, format!("{name}: both backslashes of `\\\\` stay: only `\\%` is an escape, as the manual says; ISC and FreeBSD cron make one of them"));
+        }
+    }
+
     fn exec(&self, entry: &Entry) -> Value {
         let mut exec = match self.shell.as_str() {
             "/bin/sh" | "sh" => json!({"shell": entry.command}),
@@ -252,26 +273,22 @@ impl Context {
     }
 }
 
-/// Reads times; what is to be warned of.
-fn compiled(times: &str, zone: &str) -> std::result::Result<Vec<WarningCode>, String> {
-    let entries = [ScheduleEntry {
-        cron: Some(times.to_ascii_lowercase()),
-        timezone: Some(zone.to_owned()),
-        ..ScheduleEntry::default()
-    }];
-    let spec = ScheduleSpec {
-        entries: &entries,
-        calendar: None,
-        jitter: None,
-        bounds: None,
+/// Users that systems come with, and those of this machine. No command is called like them.
+fn is_user(word: &str) -> bool {
+    const USUAL: &[&str] = &["root", "nobody", "daemon", "www-data", "postgres", "mysql"];
+    let known = || {
+        let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+        users
+            .lines()
+            .any(|line| line.split(':').next() == Some(word))
     };
-    let schedule = Schedule::compile(&spec, &AnyDay).map_err(|error| error.fault().to_string())?;
-    let Some(schedule) = schedule else {
-        return Ok(Vec::new());
+    let is_command = || {
+        let places = ["/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin", "/sbin"];
+        places
+            .iter()
+            .any(|place| PathBuf::from(place).join(word).exists())
     };
-    let now = Timestamp::now().as_millisecond();
-    let warnings = preview(&schedule, &spec, None, now, 1, Direction::Forwards).warnings;
-    Ok(warnings.into_iter().map(|warning| warning.code).collect())
+    USUAL.contains(&word) || (!word.is_empty() && !word.contains('/') && known() && !is_command())
 }
 
 fn both_days(times: &str) -> bool {

@@ -153,6 +153,7 @@ fn what_cannot_be_is_said_with_its_line() {
         BERLIN,
     );
     let faults: Vec<String> = made.faults.iter().map(|fault| fault.at("tab")).collect();
+    assert_eq!(made.documents.len(), 1, "the rest is made");
     assert_eq!(faults.len(), 3, "{faults:?}");
     assert!(
         faults[0].starts_with("tab:2: cron `61 * * * *`: minute field"),
@@ -165,5 +166,103 @@ fn what_cannot_be_is_said_with_its_line() {
     assert!(
         faults[2].starts_with("tab:4: `Mars` is not in the time-zone database"),
         "{faults:?}"
+    );
+}
+
+fn notes(made: &Imported) -> Vec<String> {
+    made.notes.iter().map(|note| note.at("tab")).collect()
+}
+
+#[test]
+fn a_line_that_follows_the_clock_needs_no_rule_for_clock_changes() {
+    let made = imported("*/15 2 * * * sync\n30 2 * * * save\n", false, BERLIN);
+    let bodies = bodies(&made);
+    assert_eq!(
+        bodies[0]["schedule"],
+        json!([{"cron": "*/15 2 * * *", "timezone": "Europe/Berlin"}])
+    );
+    assert_eq!(bodies[1]["schedule"][0]["dst_gap"], "at_transition");
+}
+
+#[test]
+fn only_cron_tz_moves_the_times() {
+    let made = imported(
+        "TZ=Asia/Tokyo\n0 9 * * * a\nCRON_TZ=Asia/Seoul\n0 9 * * * b\n",
+        false,
+        BERLIN,
+    );
+    let bodies = bodies(&made);
+    assert_eq!(bodies[0]["schedule"][0]["timezone"], "Europe/Berlin");
+    assert_eq!(bodies[0]["task"]["exec"]["env"]["TZ"], "Asia/Tokyo");
+    assert_eq!(bodies[1]["schedule"][0]["timezone"], "Asia/Seoul");
+    let said = notes(&made);
+    assert!(
+        said.iter()
+            .any(|note| note.starts_with("tab:1: TZ is handed to the commands")),
+        "{said:?}"
+    );
+    assert!(
+        said.iter()
+            .any(|note| note.starts_with("tab:3: CRON_TZ is the zone") && note.contains("Debian")),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn lines_below_an_unknown_zone_are_left_out() {
+    let made = imported(
+        "0 9 * * * a\nCRON_TZ=Mars\n0 9 * * * b\nCRON_TZ=UTC\n0 9 * * * c\n",
+        false,
+        BERLIN,
+    );
+    let names: Vec<String> = made
+        .documents
+        .iter()
+        .map(|document| document.title())
+        .collect();
+    assert_eq!(names, ["job default/a", "job default/c"]);
+    assert_eq!(
+        made.faults[1].at("tab"),
+        "tab:3: its zone is that of line 2, which is not known"
+    );
+}
+
+#[test]
+fn a_user_before_the_command_is_suspicious() {
+    let said = notes(&imported(
+        "17 * * * * root run-parts /etc/cron.hourly\n",
+        false,
+        BERLIN,
+    ));
+    assert!(
+        said.iter().any(
+            |note| note.starts_with("tab:1: root: the command begins with `root`")
+                && note.contains("--system")
+        ),
+        "{said:?}"
+    );
+    let said = notes(&imported(
+        "17 * * * * root run-parts\n0 1 * * * root true\n",
+        true,
+        BERLIN,
+    ));
+    assert!(
+        !said.iter().any(|note| note.contains("--system")),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn only_a_percent_is_escaped() {
+    let made = imported("0 1 * * * printf 'a\\\\b\\%c'\n", false, BERLIN);
+    assert_eq!(
+        bodies(&made)[0]["task"]["exec"]["shell"],
+        r"printf 'a\\b%c'"
+    );
+    let said = notes(&made);
+    assert!(
+        said.iter()
+            .any(|note| note.starts_with("tab:1: printf: both backslashes")),
+        "{said:?}"
     );
 }

@@ -73,7 +73,7 @@ fn what_has_a_counterpart_is_carried_over() {
             "name": "report",
             "namespace": "billing",
             "labels": {"app.kubernetes.io/name": "report"},
-            "schedule": [{"cron": "30 2 * * *", "timezone": "Europe/Berlin"}],
+            "schedule": [{"cron": "30 2 * * *", "timezone": "Europe/Berlin", "dst_gap": "skip", "dst_fold": "both"}],
             "misfire": {"policy": "latest", "window": "200s"},
             "timeout": "600s",
             "task": {"exec": {"argv": ["/bin/report", "--day", "$(DAY)"], "cwd": "/srv", "env": {"DAY": "today"}}},
@@ -85,6 +85,8 @@ fn what_has_a_counterpart_is_carried_over() {
 fn what_has_none_is_named_with_its_line() {
     let said = notes(&imported(REPORT, &[]));
     let expected = [
+        "cj.yaml:8: report: a time that clocks skip is left out, as there (dst_gap: skip)",
+        "cj.yaml:8: report: a time that clocks show twice runs twice, as there (dst_fold: both)",
         "cj.yaml:13: report: successfulJobsHistoryLimit 3 is not carried over",
         "cj.yaml:16: report: 2 is not carried over: a failed run is not repeated",
         "cj.yaml:31: report: volumes is not carried over: the command sees the files of the worker",
@@ -92,7 +94,7 @@ fn what_has_none_is_named_with_its_line() {
         "cj.yaml:29: report: PASSWORD is not carried over: its value comes from elsewhere in the cluster",
         "cj.yaml:23: report: image \"registry/report:1.2\" is not carried over: the command runs on a worker as it is; what it needs must be there",
         "cj.yaml:30: report: volumeMounts is not carried over: the command sees the files of the worker",
-        "cj.yaml:10: report: a manifest cannot say it: pause the job with `drumtower job pause report`, or import with --apply",
+        "cj.yaml:10: report: a manifest cannot say it: pause the job with `drumtower job pause report -n billing`, or import with --apply",
     ];
     assert_eq!(said, expected);
 }
@@ -154,4 +156,87 @@ fn lists_prefixes_labels_and_zones_are_understood() {
     let body = made.documents[1].body().expect("a body");
     assert_eq!(body["labels"]["from"], "k8s");
     assert_eq!(body["schedule"][0]["timezone"], "Asia/Tokyo");
+}
+
+#[test]
+fn a_stepped_star_restricts_its_day() {
+    let cron = |line: &str| {
+        let made = imported(&REPORT.replace("30 2 * * *", line), &[]);
+        assert_eq!(made.faults, []);
+        made.documents[0].body().expect("a body")["schedule"][0]["cron"].clone()
+    };
+    assert_eq!(cron("0 0 */2 * mon"), "0 0 1-31/2 * mon");
+    assert_eq!(cron("0 0 1,*/10 * */3"), "0 0 1,1-31/10 * 0-6/3");
+    for plain in ["0 0 */2 * *", "0 0 * * */2", "0 0 */1 * mon", "@daily"] {
+        assert_eq!(cron(plain), plain);
+    }
+    let said = notes(&imported(
+        &REPORT.replace("30 2 * * *", "0 0 */2 * mon"),
+        &[],
+    ));
+    assert!(
+        said.iter().any(|note| note
+            .starts_with("cj.yaml:8: report: `0 0 */2 * mon` is written `0 0 1-31/2 * mon`")),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn names_are_unique_where_they_live_and_other_kinds_are_told() {
+    let item = |namespace: &str| {
+        let item = REPORT.replace("namespace: billing", &format!("namespace: {namespace}"));
+        item.replace('\n', "\n    ")
+    };
+    let list = format!(
+        "apiVersion: v1\nkind: List\nitems:\n  - {}\n  - {}\n  - {{kind: Secret, metadata: {{name: s}}}}\n",
+        item("billing"),
+        item("audit")
+    );
+    let made = imported(&list, &[]);
+    let titles: Vec<String> = made
+        .documents
+        .iter()
+        .map(|document| document.title())
+        .collect();
+    assert_eq!(titles, ["job billing/report", "job audit/report"]);
+    let said = notes(&made);
+    assert!(
+        said.iter()
+            .any(|note| note.ends_with(": `Secret` is not a CronJob and is passed over")),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn values_of_another_type_are_faults_and_not_lost() {
+    let cases = [
+        ("suspend: true", "suspend: yes", "suspend: `\"yes\"`"),
+        ("value: today", "value: true", "value: `true`"),
+        ("\"--day\"", "7", "args: `7`"),
+        (
+            "backoffLimit: 2",
+            "backoffLimit: two",
+            "backoffLimit: `\"two\"`",
+        ),
+        ("name: DAY,", "nmae: DAY,", "env[0]: `name` is missing"),
+    ];
+    for (from, to, said) in cases {
+        let made = imported(&REPORT.replace(from, to), &[]);
+        let faults: Vec<&str> = made
+            .faults
+            .iter()
+            .map(|fault| fault.text.as_str())
+            .collect();
+        assert!(
+            faults.len() == 1 && faults[0].contains(said),
+            "{to}: {faults:?}"
+        );
+    }
+    let long = REPORT.replace("restartPolicy: Never", "terminationGracePeriodSeconds: 90");
+    let said = notes(&imported(&long, &[]));
+    assert!(
+        said.iter()
+            .any(|note| note.contains("terminationGracePeriodSeconds 90 is not carried over")),
+        "{said:?}"
+    );
 }
