@@ -241,15 +241,45 @@ fn the_container_file_copies_what_exists_and_starts_what_it_copies() {
     let Some(binary) = binary_under_test().expect("a binary, if one is named") else {
         return;
     };
-    let health = file
-        .lines()
-        .find(|line| line.starts_with("HEALTHCHECK"))
-        .expect("one");
+    let checks = |stage: &str| -> Vec<String> {
+        let stage = file.split("\nFROM ").find(|part| {
+            let first = part.lines().next().unwrap_or_default();
+            first.ends_with(&format!(" AS {stage}"))
+        });
+        let lines = stage.expect("the stage is there").lines();
+        let lines = lines.filter(|line| line.starts_with("HEALTHCHECK"));
+        lines.map(str::to_owned).collect()
+    };
+    assert_eq!(checks("worker"), ["HEALTHCHECK NONE"]);
+    let server = file.rfind("AS server").expect("the server");
+    assert!(
+        !file[server..].contains("\nFROM "),
+        "the last stage is built"
+    );
+    let health = checks("server").pop().expect("one");
     let list = health.split_once("CMD ").expect("a command").1;
     let words: Vec<String> = serde_json::from_str(list).expect("a list of words");
     let (program, arguments) = words.split_first().expect("a program");
     assert_eq!(program, "drumtower");
+    assert_eq!(arguments, ["ready"], "listings answer without a commit");
     let mut help: Vec<&str> = arguments.iter().map(String::as_str).collect();
     help.push("--help");
     run(text(&binary), &help);
+}
+
+#[test]
+fn the_units_allow_what_the_program_needs() {
+    let root = xtask::tree::root();
+    let unit = |name: &str| {
+        let path = root.join("deploy/systemd").join(name);
+        fs::read_to_string(path).expect("a unit")
+    };
+    let server = unit("drumtower.service");
+    let families = server
+        .lines()
+        .find_map(|line| line.strip_prefix("RestrictAddressFamilies="));
+    let families: Vec<&str> = families.expect("families").split(' ').collect();
+    assert!(families.contains(&"AF_NETLINK"), "{families:?}");
+    let worker = unit("drumtower-worker.service");
+    assert!(worker.lines().any(|line| line == "Delegate=yes"));
 }
