@@ -39,6 +39,11 @@ const PROGRAMS: &[Need] = &[
         why: "a test lets a worker join from a network of its own",
     },
     Need {
+        program: "groff",
+        package: "groff",
+        why: "a test has it render the manual pages without a warning",
+    },
+    Need {
         program: "python3",
         package: "python3-venv",
         why: "schemathesis, which tries the HTTP API, is written in it",

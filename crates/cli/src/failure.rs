@@ -3,7 +3,7 @@
 //! | code | meaning |
 //! |---|---|
 //! | 0 | it worked; for `run wait` and `job trigger --wait`: the run is COMPLETED |
-//! | 1 | it failed, or the run that was waited for did not complete, or `diff` found a difference |
+//! | 1 | it failed, or the run that was waited for did not complete, or `diff` found a difference, or `doctor` something that fails |
 //! | 2 | the command line or a manifest is not understood |
 //! | 3 | there is no such job, run, token or log |
 //! | 4 | the server refuses: not allowed, not valid, or in conflict with what is there |

@@ -12,11 +12,13 @@ mod backup;
 mod bench;
 mod calendar;
 mod client;
+mod completions;
 mod config;
 mod connect;
 mod data;
 mod dev;
 mod diff;
+mod doctor;
 mod duration;
 mod export;
 mod failure;
@@ -24,12 +26,12 @@ mod foreign;
 mod import;
 mod job;
 mod logging;
+mod man;
 mod manifest;
 mod moment;
 mod namespace;
 mod notify;
 mod output;
-mod progress;
 mod ready;
 mod restore;
 mod run;
@@ -37,6 +39,7 @@ mod schema;
 mod secure;
 mod serve;
 mod token;
+mod top;
 mod watch;
 mod work;
 mod worker;
@@ -75,6 +78,16 @@ use drumtower_worker::{open_files, supervisor};
     arg_required_else_help = true
 )]
 struct Cli {
+    /// When to use colours: auto, always or never
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        default_value_t,
+        value_name = "WHEN",
+        hide_possible_values = true
+    )]
+    color: output::Color,
     #[command(subcommand)]
     command: Command,
 }
@@ -142,6 +155,10 @@ enum Command {
     /// Figures to measure again: throughput, wheel
     #[command(subcommand)]
     Bench(bench::Bench),
+    Top(top::Top),
+    Doctor(doctor::Doctor),
+    Completions(completions::Completions),
+    Man(man::Pages),
 }
 
 fn main() -> ExitCode {
@@ -154,7 +171,9 @@ fn main() -> ExitCode {
     }
     // One provider of cryptography for the whole process; whoever came first may stay.
     let _ = rustls::crypto::ring::default_provider().install_default();
+    completions::answer(<Cli as clap::CommandFactory>::command);
     let cli = Cli::try_parse().unwrap_or_else(|error| foreign::hinted(error).exit());
+    cli.color.choose();
     if matches!(
         cli.command,
         Command::Dev(_) | Command::Serve(_) | Command::Work(_)
@@ -189,6 +208,10 @@ fn main() -> ExitCode {
         Command::Schema(command) => schema::run(&command),
         Command::Audit(command) => audit::run(command),
         Command::Bench(bench) => bench.run(),
+        Command::Top(top) => top.run(),
+        Command::Doctor(doctor) => doctor.run(),
+        Command::Completions(completions) => completions.run(),
+        Command::Man(pages) => pages.run(),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

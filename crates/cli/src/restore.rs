@@ -7,10 +7,10 @@ use drumtower_server::backup::shown;
 use drumtower_store::sqlite::backup::{self, Found, Restored};
 use serde_json::json;
 
+use crate::backup::show;
 use crate::connect::require_data_dir;
 use crate::failure::{Failure, Result};
-use crate::output::{Output, exact, pairs, text};
-use crate::progress::Bar;
+use crate::output::{Output, Progress, exact, pairs, text};
 
 /// Restore a backup into a data directory
 ///
@@ -45,8 +45,8 @@ impl Restore {
             std::path::absolute(&path).map_err(|error| Failure::file(&path, &error))
         };
         let (data, path) = (absolute(data)?, absolute(self.backup)?);
-        let mut bar = Bar::new();
-        let restored = backup::restore(&path, &data, self.replace, &mut |it| bar.show(it))?;
+        let bar = Progress::new("copying", 0);
+        let restored = backup::restore(&path, &data, self.replace, &mut |it| show(&bar, it))?;
         drop(bar);
         let Restored { manifest, replaced } = restored;
         let name = path.file_name().unwrap_or_default();

@@ -3,7 +3,7 @@
 //! - [`Site`]: a directory of its own for each test, with everything the test starts in it.
 //! - [`Server`], [`Worker`]: `drumtower serve`, `drumtower work` and workers built with the SDK, which can be killed,
 //!   stopped, frozen and started again on the same data.
-//! - [`Api`], [`Cli`]: the two ways in. [`eventually`]: how tests wait; none sleeps for a fixed time.
+//! - [`Api`], [`Cli`]: the two ways in. [`Terminal`]: a command on a screen with keys. [`eventually`]: how tests wait; none sleeps for a fixed time.
 //! - [`Books`]: what is in the store of a server at rest, and what the audit says of it.
 //! - [`Clock`]: a wall clock for a server that tests may set while it runs.
 //! - [`process`]: every process is ended by its id when its handle is dropped, also when a test fails.
@@ -20,6 +20,7 @@ pub mod mail;
 pub mod process;
 mod server;
 mod site;
+mod terminal;
 mod wait;
 pub mod web;
 mod worker;
@@ -33,5 +34,6 @@ pub use clock::Clock;
 pub use process::Process;
 pub use server::{Server, ServerOptions, await_calm, free_port};
 pub use site::Site;
+pub use terminal::Terminal;
 pub use wait::{PATIENCE, eventually, long, within};
 pub use worker::{Worker, WorkerOptions};

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::{Parts, completions, copy, execute, output, printed, write};
+use super::{Parts, completions, copy, execute, output, pages, write};
 use crate::tree::root;
 
 /// Configuration that belongs to the administrator once it is there.
@@ -59,13 +59,11 @@ fn fill(parts: &Parts, directory: &Path) -> Result<()> {
         0o644,
     )?;
     compress(&documents.join("changelog"))?;
-    for (_, place, text) in completions(&parts.binary) {
+    for (_, place, text) in completions(&parts.binary)? {
         write(&directory.join(place), &text, 0o644)?;
     }
-    if let Some(page) = printed(&parts.binary, &["man"]) {
-        let path = directory.join("usr/share/man/man1/drumtower.1");
-        write(&path, &page, 0o644)?;
-        compress(&path)?;
+    for page in pages(&parts.binary, &directory.join("usr/share/man/man1"))? {
+        compress(&page)?;
     }
     Ok(())
 }

@@ -168,23 +168,44 @@ fn set_mode(_: &Path, _: u32) -> Result<()> {
     Ok(())
 }
 
-/// A verb of the packaged binary that prints a file, such as shell completions; `None` when it has no such verb.
-fn printed(binary: &Path, arguments: &[&str]) -> Option<String> {
-    let printed = Command::new(binary).args(arguments).output().ok()?;
-    let text = String::from_utf8(printed.stdout).ok()?;
-    (printed.status.success() && !text.trim().is_empty()).then_some(text)
+/// What the packaged binary prints, such as shell completions.
+fn printed(binary: &Path, arguments: &[&str]) -> Result<String> {
+    let printed = Command::new(binary).args(arguments).output()?;
+    let text = String::from_utf8(printed.stdout)?;
+    anyhow::ensure!(
+        printed.status.success() && !text.trim().is_empty(),
+        "`drumtower {}` prints nothing: {}",
+        arguments.join(" "),
+        String::from_utf8_lossy(&printed.stderr)
+    );
+    Ok(text)
+}
+
+/// Has the binary write its manual pages into `directory`; returns them in order.
+fn pages(binary: &Path, directory: &Path) -> Result<Vec<PathBuf>> {
+    let mut man = Command::new(binary);
+    man.arg("man").arg(directory);
+    execute(man)?;
+    let mut pages = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let path = entry?.path();
+        set_mode(&path, 0o644)?;
+        pages.push(path);
+    }
+    pages.sort();
+    Ok(pages)
 }
 
 /// Completions as (shell, where Debian keeps them, text).
-fn completions(binary: &Path) -> Vec<(&'static str, &'static str, String)> {
+fn completions(binary: &Path) -> Result<Vec<(&'static str, &'static str, String)>> {
     let shells = [
         ("bash", "usr/share/bash-completion/completions/drumtower"),
         ("zsh", "usr/share/zsh/vendor-completions/_drumtower"),
         ("fish", "usr/share/fish/vendor_completions.d/drumtower.fish"),
     ];
-    let found = shells.into_iter().filter_map(|(shell, place)| {
+    let found = shells.into_iter().map(|(shell, place)| {
         let text = printed(binary, &["completions", shell])?;
-        Some((shell, place, text))
+        Ok((shell, place, text))
     });
     found.collect()
 }

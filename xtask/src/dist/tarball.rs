@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use super::{Parts, completions, copy, execute, printed, write};
+use super::{Parts, completions, copy, execute, pages, write};
 use crate::tree::root;
 
 pub(super) fn make(parts: &Parts) -> Result<PathBuf> {
@@ -37,12 +37,10 @@ pub(super) fn make(parts: &Parts) -> Result<PathBuf> {
     ] {
         copy(&root().join(from), &directory.join(to), 0o644)?;
     }
-    for (shell, _, text) in completions(&parts.binary) {
+    for (shell, _, text) in completions(&parts.binary)? {
         write(&directory.join("completions").join(shell), &text, 0o644)?;
     }
-    if let Some(page) = printed(&parts.binary, &["man"]) {
-        write(&directory.join("drumtower.1"), &page, 0o644)?;
-    }
+    pages(&parts.binary, &directory.join("man"))?;
     let file = parts.out.join(format!("{name}.tar.gz"));
     let mut tar = Command::new("tar");
     tar.args([

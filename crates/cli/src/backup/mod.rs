@@ -8,14 +8,13 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use drumtower_server::backup::shown;
-use drumtower_store::sqlite::backup::{self, Found, Reason, Request};
+use drumtower_store::sqlite::backup::{self, Found, Reason, Request, Stage};
 use serde_json::{Value, json};
 
 use crate::client::{Call, Client};
 use crate::connect::{Connect, require_data_dir};
 use crate::failure::{Failure, Result};
-use crate::output::{Cell, Column, Output, View, bytes, exact, pairs, text};
-use crate::progress::Bar;
+use crate::output::{Cell, Column, Output, Progress, View, bytes, exact, pairs, text};
 
 /// Back up a store, in use or not
 ///
@@ -149,12 +148,22 @@ impl Backup {
             reason: Reason::Asked,
             logs: self.with_logs,
         };
-        let mut bar = Bar::new();
+        let bar = Progress::new("copying", 0);
         Ok(backup::make(&request, &mut |progress| {
-            bar.show(progress);
+            show(&bar, progress);
             ControlFlow::Continue(())
         })?)
     }
+}
+
+/// Tells how far a backup or a restore is.
+pub fn show(bar: &Progress, progress: backup::Progress) {
+    let what = match progress.stage {
+        Stage::Copying => "copying",
+        Stage::Logs => "output of runs",
+        Stage::Checking => "checking",
+    };
+    bar.stage(what, progress.done, progress.total);
 }
 
 /// A directory, here, or that of a server elsewhere: whoever names a place on this machine means this machine.
@@ -184,8 +193,8 @@ impl List {
 
 impl Verify {
     fn run(self) -> Result<()> {
-        let mut bar = Bar::new();
-        let manifest = backup::verify(&self.backup, &mut |progress| bar.show(progress))?;
+        let bar = Progress::new("checking", 0);
+        let manifest = backup::verify(&self.backup, &mut |progress| show(&bar, progress))?;
         drop(bar);
         let path = std::path::absolute(&self.backup);
         let path = path.map_err(|error| Failure::file(&self.backup, &error))?;

@@ -19,11 +19,10 @@ mod usage;
 mod wheel;
 mod worker;
 
-use std::io::{IsTerminal, Write};
-
 use clap::Subcommand;
 
 use crate::failure::Result;
+use crate::output::overwrite as progress;
 
 #[derive(Debug, Subcommand)]
 pub enum Bench {
@@ -49,15 +48,6 @@ impl Bench {
             Self::Worker(worker) => worker.run(),
             Self::Wheel(wheel) => wheel.run(),
         }
-    }
-}
-
-/// One line that replaces itself, for whoever watches a terminal.
-fn progress(line: impl FnOnce() -> String) {
-    let mut stderr = std::io::stderr();
-    if stderr.is_terminal() {
-        let _ = write!(stderr, "\r\x1b[K{}", line());
-        let _ = stderr.flush();
     }
 }
 

@@ -13,6 +13,7 @@ pub mod command;
 mod file;
 mod key;
 pub mod log;
+pub mod logs;
 pub mod notify;
 pub mod outbound;
 pub mod server;
@@ -35,6 +36,7 @@ const SECTIONS: &[&[Key]] = &[
     server::KEYS,
     tls::KEYS,
     log::KEYS,
+    logs::KEYS,
     backup::KEYS,
     worker::KEYS,
     outbound::KEYS,

@@ -57,6 +57,7 @@ pub fn options(settings: &Settings) -> Result<Options> {
     options.insecure = settings.switch("insecure");
     options.tls = super::tls::options(settings)?;
     options.driver.engine.host = drumtower_sdk::host_name();
+    super::logs::apply(settings, &mut options);
     super::backup::apply(settings, &mut options)?;
     super::notify::apply(settings, &mut options)?;
     Ok(options)

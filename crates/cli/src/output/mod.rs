@@ -1,13 +1,15 @@
 //! What commands print: tables for people, lines for pipes, JSON and YAML for programs.
 //!
 //! A table has a heading, colours and relative times when standard output is a terminal. In a pipe it is one line a row,
-//! cells separated by tabs, times in full, without a heading: made for `cut` and `awk`. `NO_COLOR` is honoured.
+//! cells separated by tabs, times in full, without a heading: made for `cut` and `awk`. `--color` wins over
+//! `NO_COLOR`, which is honoured.
 
 mod cell;
 mod progress;
 mod table;
 
 use std::io::{IsTerminal, Write};
+use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{Args, ValueEnum};
@@ -16,7 +18,7 @@ use serde_json::Value;
 use crate::failure::{Failure, Result};
 
 pub use cell::{Cell, bytes, duration, exact, tame, text};
-pub use progress::Progress;
+pub use progress::{Progress, overwrite};
 pub use table::{Column, render};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -35,6 +37,35 @@ pub struct Output {
     pub output: Format,
 }
 
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    /// On a terminal, unless NO_COLOR is set
+    #[default]
+    Auto,
+    Always,
+    Never,
+}
+
+static COLOR: OnceLock<Color> = OnceLock::new();
+
+impl Color {
+    /// Holds for everything that is printed from now on.
+    pub fn choose(self) {
+        let _ = COLOR.set(self);
+    }
+
+    /// Whether something that is a terminal or not gets colours.
+    pub fn on(terminal: bool) -> bool {
+        match COLOR.get().copied().unwrap_or_default() {
+            Self::Always => true,
+            Self::Never => false,
+            Self::Auto => {
+                terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+            }
+        }
+    }
+}
+
 /// Who looks at the output.
 #[derive(Clone, Copy, Debug)]
 pub struct View {
@@ -46,13 +77,12 @@ pub struct View {
 impl View {
     pub fn of_stdout() -> Self {
         let terminal = std::io::stdout().is_terminal();
-        let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let now = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
         Self {
             terminal,
-            color: terminal && !plain,
+            color: Color::on(terminal),
             now_ms: i64::try_from(now.as_millis()).unwrap_or(i64::MAX),
         }
     }

@@ -21,7 +21,14 @@ pub fn render(items: &[Value], columns: &[Column], view: View) -> String {
     if !view.terminal {
         let plain = |row: &Vec<Cell>| {
             row.iter()
-                .map(|cell| cell.words(view))
+                .map(|cell| {
+                    let style = if view.color {
+                        cell.style()
+                    } else {
+                        Style::new()
+                    };
+                    format!("{style}{}{style:#}", cell.words(view))
+                })
                 .collect::<Vec<_>>()
                 .join("\t")
         };

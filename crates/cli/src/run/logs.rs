@@ -5,20 +5,27 @@ use std::io::{IsTerminal, Write};
 use clap::{Args, ValueEnum};
 use serde_json::Value;
 
+use super::escapes;
 use super::path;
 use crate::client::{Call, Client};
 use crate::connect::Connect;
 use crate::failure::Result;
-use crate::output::{Format, Output, line, text, write};
+use crate::moment::Moment;
+use crate::output::{Color, Format, Output, exact, line, text};
 
 /// Print the output of a run
 ///
 /// What the task wrote to standard output goes to standard output, what it wrote to standard
-/// error to standard error.
+/// error to standard error; on a terminal that is red.
 ///
 ///     drumtower run logs run_06d4ztbp00000
-///     drumtower run logs -f run_06d4ztbp00000
-///     drumtower run logs run_06d4ztbp00000 --stream stderr -o json
+///     drumtower run logs -f run_06d4ztbp00000 --tail 20
+///     drumtower run logs run_06d4ztbp00000 --since -10m --grep 'time(d )?out' -i
+///     drumtower run logs run_06d4ztbp00000 --stream stderr --timestamps
+///     drumtower run logs run_06d4ztbp00000 -o json
+///
+/// A task's own colours reach a terminal, and nothing else that moves its cursor does. In a
+/// pipe they are left out; --ansi always keeps the text as it was written.
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Logs {
@@ -27,12 +34,30 @@ pub struct Logs {
     /// Go on until the run has ended
     #[arg(short, long)]
     follow: bool,
+    /// Only so many lines from the end of what there is, at most 10,000
+    #[arg(long, value_name = "LINES")]
+    tail: Option<u32>,
+    /// Only what was written at or after this instant: RFC 3339, or a duration such as `-10m` from now
+    #[arg(long, value_name = "INSTANT", allow_hyphen_values = true)]
+    since: Option<Moment>,
+    /// Only lines in which this regular expression is found
+    #[arg(long, value_name = "REGEX")]
+    grep: Option<String>,
+    /// Take upper and lower case for the same in --grep
+    #[arg(short, long, requires = "grep")]
+    ignore_case: bool,
     /// Only this attempt
     #[arg(long, value_name = "NUMBER")]
     attempt: Option<u32>,
     /// Only this stream
     #[arg(long, value_enum)]
     stream: Option<Stream>,
+    /// Begin each line with when it was written
+    #[arg(short, long)]
+    timestamps: bool,
+    /// Whether escape sequences in the text, such as colours, are kept
+    #[arg(long, value_enum, default_value_t, value_name = "WHEN")]
+    ansi: Ansi,
     #[command(flatten)]
     output: Output,
     #[command(flatten)]
@@ -45,88 +70,123 @@ enum Stream {
     Stderr,
 }
 
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Ansi {
+    /// Colours on a terminal, nothing in a pipe
+    #[default]
+    Auto,
+    /// All of them, as they were written
+    Always,
+    Never,
+}
+
 impl Logs {
     pub fn run(self) -> Result<()> {
         let client = Client::new(&self.connect)?;
-        let stream = self.stream.map(|stream| {
-            if stream == Stream::Stdout {
-                "stdout"
-            } else {
-                "stderr"
-            }
+        let stream = self.stream.map(|stream| match stream {
+            Stream::Stdout => "stdout",
+            Stream::Stderr => "stderr",
         });
+        let case = if self.ignore_case { "(?i)" } else { "" };
+        let grep = self.grep.as_ref().map(|grep| format!("{case}{grep}"));
         let call = Call::get(format!("{}/logs", path(&self.run)))
             .query("follow", self.follow)
+            .maybe("tail", self.tail)
+            .maybe("since", self.since.map(Moment::instant))
+            .maybe("grep", grep)
             .maybe("attempt", self.attempt)
             .maybe("stream", stream)
             .header("accept", "application/x-ndjson");
-        for record in client.lines(call)? {
-            self.print(&record?)?;
+        let records = client.lines(call)?;
+        if self.output.output != Format::Table {
+            for record in records {
+                line(&record?.to_string())?;
+            }
+            return Ok(());
+        }
+        let mut stdout = Sink::new(&self, std::io::stdout(), false);
+        let mut stderr = Sink::new(&self, std::io::stderr(), true);
+        let mut attempt = None;
+        for record in records {
+            let record = record?;
+            let number = record.get("attempt").and_then(Value::as_u64);
+            if attempt.replace(number).is_some_and(|last| last != number) && stderr.terminal {
+                stderr.note(&format!("attempt {}", text(&record, "attempt")))?;
+            }
+            match text(&record, "stream").as_str() {
+                "stdout" => stdout.print(&record)?,
+                "stderr" => stderr.print(&record)?,
+                _ => stderr.note(text(&record, "text").trim_end())?,
+            }
         }
         Ok(())
     }
-
-    fn print(&self, record: &Value) -> Result<()> {
-        if self.output.output != Format::Table {
-            return line(&record.to_string());
-        }
-        let words = text(record, "text");
-        match text(record, "stream").as_str() {
-            "stdout" => write(&shown(&words, std::io::stdout().is_terminal())),
-            "stderr" => to_stderr(&shown(&words, std::io::stderr().is_terminal())),
-            _ => to_stderr(&format!("[{}]\n", words.trim_end())),
-        }
-    }
 }
 
-fn to_stderr(words: &str) -> Result<()> {
-    let mut out = std::io::stderr().lock();
-    out.write_all(words.as_bytes())?;
-    Ok(())
+/// One of our own streams, and how its text looks there.
+struct Sink<W> {
+    out: W,
+    terminal: bool,
+    timestamps: bool,
+    ansi: Ansi,
+    /// Whether what is printed is painted, unless it has colours of its own.
+    painted: bool,
+    dimmed: bool,
+    /// Whether the next text begins a line.
+    fresh: bool,
 }
 
-/// A task's colours may reach a terminal; what moves the cursor or sets a title may not.
-fn shown(words: &str, terminal: bool) -> String {
-    if !terminal {
-        return words.to_owned();
-    }
-    let mut safe = String::with_capacity(words.len());
-    let mut rest = words;
-    while let Some(at) = rest.find(|c: char| c.is_control() && !matches!(c, '\n' | '\t' | '\r')) {
-        let (before, from) = rest.split_at(at);
-        safe.push_str(before);
-        match color_sequence(from) {
-            Some(length) => {
-                safe.push_str(&from[..length]);
-                rest = &from[length..];
-            }
-            None => {
-                safe.push('\u{fffd}');
-                rest = &from[from.chars().next().map_or(0, char::len_utf8)..];
-            }
+impl<W: Write + IsTerminal> Sink<W> {
+    fn new(logs: &Logs, out: W, red: bool) -> Self {
+        let terminal = out.is_terminal();
+        Self {
+            terminal,
+            out,
+            timestamps: logs.timestamps,
+            ansi: logs.ansi,
+            painted: red && terminal && Color::on(terminal),
+            dimmed: terminal && Color::on(terminal),
+            fresh: true,
         }
     }
-    safe.push_str(rest);
-    safe
-}
 
-/// The length of `ESC [ digits and semicolons m` at the start of the text.
-fn color_sequence(text: &str) -> Option<usize> {
-    let inside = text.strip_prefix("\u{1b}[")?;
-    let end = inside.find(|c: char| !c.is_ascii_digit() && c != ';')?;
-    inside[end..].starts_with('m').then_some(2 + end + 1)
-}
+    fn print(&mut self, record: &Value) -> Result<()> {
+        let raw = text(record, "text");
+        let words = match self.ansi {
+            Ansi::Always => raw,
+            Ansi::Auto if self.terminal && Color::on(true) => escapes::tamed(&raw),
+            Ansi::Auto | Ansi::Never => escapes::stripped(&raw, self.terminal),
+        };
+        let mut shown = String::with_capacity(words.len() + 40);
+        if self.timestamps && self.fresh {
+            let stamp = exact(&text(record, "ts"));
+            shown.push_str(&if self.dimmed {
+                format!("\u{1b}[2m{stamp}\u{1b}[0m ")
+            } else {
+                format!("{stamp} ")
+            });
+        }
+        let body = words.trim_end_matches('\n');
+        if self.painted && !body.is_empty() && !body.contains('\u{1b}') {
+            shown.push_str(&format!("\u{1b}[31m{body}\u{1b}[0m"));
+        } else {
+            shown.push_str(body);
+        }
+        shown.push_str(&words[body.len()..]);
+        self.fresh = words.ends_with('\n');
+        self.write(&shown)
+    }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+    /// Words about the output, on a line of their own.
+    fn note(&mut self, words: &str) -> Result<()> {
+        let begin = if self.fresh { "" } else { "\n" };
+        self.fresh = true;
+        self.write(&format!("{begin}[{words}]\n"))
+    }
 
-    #[test]
-    fn colours_pass_and_other_sequences_do_not_reach_a_terminal() {
-        let words = "\u{1b}[1;31mred\u{1b}[0m\n\u{1b}[2Jgone \u{1b}]0;title\u{7} 结束\u{1b}";
-        let safe =
-            "\u{1b}[1;31mred\u{1b}[0m\n\u{fffd}[2Jgone \u{fffd}]0;title\u{fffd} 结束\u{fffd}";
-        assert_eq!(shown(words, true), safe);
-        assert_eq!(shown(words, false), words);
+    fn write(&mut self, text: &str) -> Result<()> {
+        self.out.write_all(text.as_bytes())?;
+        self.out.flush()?;
+        Ok(())
     }
 }

@@ -1,5 +1,6 @@
 //! `drumtower run`: executions of jobs.
 
+mod escapes;
 mod logs;
 mod rerun;
 mod show;

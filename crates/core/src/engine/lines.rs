@@ -271,6 +271,15 @@ impl Line {
         self.queue.len()
     }
 
+    /// The run that is given out next.
+    pub(super) fn head(&self) -> Option<RunId> {
+        self.queue.front().map(|waiting| waiting.run)
+    }
+
+    pub(super) fn has_parked(&self) -> bool {
+        self.parked
+    }
+
     pub(super) fn members(&self) -> &[ProcessId] {
         &self.members
     }

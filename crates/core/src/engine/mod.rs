@@ -57,7 +57,7 @@ use crate::wheel::Wheel;
 pub use batch::Batch;
 pub use boot::{Boot, take_over};
 pub use effect::{Assign, Effect, Refusal, Reply, ToWorker, Triggered};
-pub use figures::Figures;
+pub use figures::{Figures, LineFigures};
 pub use fleet_view::{WorkerState, WorkerView};
 pub use input::{
     AttemptRef, Command, Condition, Enforcement, Finished, Heartbeat, Hello, Input, JobRef,

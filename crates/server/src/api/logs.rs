@@ -7,12 +7,14 @@ use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, Uri, header};
 use axum::response::{IntoResponse, Response};
-use drumtower_core::model::{Attempt, Run};
+use drumtower_core::model::{Attempt, Run, WallMs};
+use regex::Regex;
 use tokio::sync::mpsc;
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
 
 use super::gate::RunPath;
+use super::log_lines::{self, MOST_LINES};
 use super::log_text::Form;
 use super::problem::{Kind, Problem};
 use super::query::Parameters;
@@ -22,17 +24,23 @@ use crate::auth::Principal;
 use crate::logs::{Chain, Place, Source, Stream};
 
 /// What the caller wants to see.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct Wish {
     pub follow: bool,
     attempt: Option<u32>,
     pub stream: Option<Stream>,
+    pub since: Option<WallMs>,
+    /// Only so many lines from the end of what is there.
+    pub tail: Option<usize>,
+    /// Only lines in which it is found.
+    pub grep: Option<Regex>,
     pub form: Form,
 }
 
 impl Wish {
     fn read(uri: &Uri, headers: &HeaderMap) -> Result<Self, Problem> {
-        let parameters = Parameters::read(uri, &["follow", "attempt", "stream"])?;
+        let known = ["follow", "attempt", "stream", "since", "tail", "grep"];
+        let parameters = Parameters::read(uri, &known)?;
         let stream = match parameters.text("stream")? {
             None => None,
             Some("stdout") => Some(Stream::Stdout),
@@ -45,10 +53,21 @@ impl Wish {
             }
         };
         let follow = parameters.flag("follow")?.unwrap_or(false);
+        let tail = parameters.one("tail")?;
+        if let Some(tail) = tail.filter(|tail| *tail > MOST_LINES) {
+            let most = format!("tail: `{tail}` is not between 0 and {MOST_LINES}");
+            return Err(Problem::parameter("tail", most));
+        }
         Ok(Self {
             follow,
             attempt: parameters.one("attempt")?,
             stream,
+            since: parameters.instant("since")?,
+            tail,
+            grep: parameters
+                .text("grep")?
+                .map(log_lines::pattern)
+                .transpose()?,
             form: Form::wanted(headers),
         })
     }
@@ -67,21 +86,23 @@ pub async fn read(
 ) -> Result<Response, Problem> {
     let wish = Wish::read(&uri, &headers)?;
     let run = runs::find(&edge, &principal, id).await?;
-    if run.state.is_terminal() && all_expired(&edge, &run, wish).await? {
+    if run.state.is_terminal() && all_expired(&edge, &run, &wish).await? {
         return Err(Problem::new(
             Kind::LogExpired,
-            format!("the log of {id} has expired: logs are kept for 30 days"),
+            format!(
+                "the log of {id} has expired: `logs.keep` and `logs.max_bytes` of the server's configuration say when"
+            ),
         ));
     }
     let (out, pieces) = mpsc::channel(4);
+    let kind = HeaderValue::from_static(wish.form.content_type());
     tokio::spawn(Teller::new(edge, principal, id, wish, out).tell());
     let body = Body::from_stream(ReceiverStream::new(pieces).map(Ok::<Bytes, Infallible>));
-    let kind = HeaderValue::from_static(wish.form.content_type());
     Ok(([(header::CONTENT_TYPE, kind)], body).into_response())
 }
 
 /// Whether there was output and none of it is left.
-async fn all_expired(edge: &Edge, run: &Run, wish: Wish) -> Result<bool, Problem> {
+async fn all_expired(edge: &Edge, run: &Run, wish: &Wish) -> Result<bool, Problem> {
     let places: Vec<(Chain, Place)> = run
         .attempts
         .iter()

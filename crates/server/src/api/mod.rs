@@ -20,12 +20,14 @@ mod gate;
 mod health;
 mod job_view;
 mod jobs;
+mod log_lines;
 mod log_text;
 mod logs;
 mod metrics;
 mod next;
 mod notifications;
 pub mod openapi;
+mod overview;
 mod page;
 mod patch;
 mod precondition;
@@ -196,6 +198,7 @@ fn handler_of(operation: Operation, verb: MethodFilter) -> Option<MethodRouter<E
         Operation::CancelRun => on(verb, runs::cancel),
         Operation::RerunRun => on(verb, rerun::rerun),
         Operation::ReadLogs => on(verb, logs::read),
+        Operation::ShowOverview => on(verb, overview::show),
         Operation::ShowMetrics => on(verb, metrics::show),
         Operation::FollowChanges => on(verb, changes::follow),
         Operation::ListWorkers => on(verb, workers::list),

@@ -2,6 +2,7 @@
 //!
 //! Following waits for two things without polling: more output, and a change of the run. It ends when the run has ended
 //! and everything is sent. An attempt's end comes from the run's row once it has ended, from the logs' own tails before.
+//! With a wish for the last lines, the chains are walked back from their ends only as far as it takes.
 //! Files are read on blocking threads, a bounded piece at a time, and a piece is read only when the one before is taken.
 
 use std::collections::VecDeque;
@@ -12,13 +13,19 @@ use drumtower_core::model::{Attempt, Run, RunId, WallMs};
 use tokio::sync::mpsc;
 
 use super::Edge;
+use super::log_lines::{Last, Lines, matches};
 use super::log_text::Printer;
 use super::logs::Wish;
 use crate::auth::Principal;
-use crate::logs::{Chain, Expired, Place, Source, Stream};
+use crate::logs::{Chain, Expired, Place, Record, Source, Stream};
 
 /// How much is read before it is sent.
 const PIECE_BYTES: usize = 256 * 1024;
+
+/// How many records more are looked at for the beginning of a line, once there are enough lines.
+const RECORDS_FOR_BEGINNING: usize = 64;
+/// Earlier attempts are not looked at for more lines once this much was found.
+const TAIL_BYTES: usize = 16 << 20;
 
 const DROPPED: &str = "output beyond 10 MiB of an attempt was dropped";
 const EXPIRED: &str = "the log of this attempt has expired";
@@ -50,6 +57,8 @@ pub struct Teller {
     out: mpsc::Sender<Bytes>,
     /// Attempts up to this number are told in full.
     told: u32,
+    /// Whether the last lines were told that the wish is for.
+    tailed: bool,
     /// The attempt being told.
     telling: Option<Telling>,
 }
@@ -60,6 +69,9 @@ struct Telling {
     chain: Chain,
     printer: Printer,
     left: VecDeque<Place>,
+    wish: Wish,
+    /// Puts lines together where they are looked into.
+    lines: Lines,
 }
 
 impl Teller {
@@ -77,6 +89,7 @@ impl Teller {
             wish,
             out,
             told: 0,
+            tailed: false,
             telling: None,
         }
     }
@@ -108,6 +121,10 @@ impl Teller {
 
     /// Sends what there is and was not sent.
     async fn catch_up(&mut self, run: &Run) -> Result<(), Cut> {
+        if let (Some(count), false) = (self.wish.tail, self.tailed) {
+            self.tailed = true;
+            self.tail(run, count).await?;
+        }
         for attempt in &run.attempts {
             if attempt.number <= self.told || !self.wish.wants(attempt) {
                 continue;
@@ -118,8 +135,7 @@ impl Teller {
             };
             if let Some((end, dropped)) = end_of(&self.edge, source, attempt) {
                 let ended = attempt.end.as_ref().map(|end| end.at);
-                self.send_up_to(source, end, ended.filter(|_| dropped))
-                    .await?;
+                self.send_up_to(source, end, ended, dropped).await?;
             }
             if attempt.end.is_some() {
                 self.told = attempt.number;
@@ -128,31 +144,82 @@ impl Teller {
         Ok(())
     }
 
-    /// Sends the attempt's output up to `end`, then the note that some of it was dropped by `dropped`.
+    /// Sends the last lines of what there is, over all attempts; the rest of it counts as told.
+    async fn tail(&mut self, run: &Run, count: usize) -> Result<(), Cut> {
+        let mut newest_first = Vec::new();
+        let mut left = count;
+        let mut bytes = 0;
+        for attempt in run.attempts.iter().rev().filter(|it| self.wish.wants(it)) {
+            let source = Source {
+                run: run.id,
+                attempt: attempt.number,
+            };
+            let Some((end, dropped)) = end_of(&self.edge, source, attempt) else {
+                continue;
+            };
+            let ended = attempt.end.as_ref().map(|end| end.at);
+            let mut telling = self.telling_of(source);
+            let (lent, found) = lend(telling, move |telling| {
+                telling.last(end, left, ended.is_some())
+            })
+            .await?;
+            telling = lent;
+            for line in &found {
+                bytes += line.data.len();
+                telling.printer.record(line);
+            }
+            if let (Some(at), true) = (ended, dropped) {
+                telling.printer.note(at.into(), DROPPED);
+            }
+            left -= found.len().min(left);
+            newest_first.push(telling);
+            if left == 0 || bytes > TAIL_BYTES {
+                break;
+            }
+        }
+        for telling in newest_first.iter_mut().rev() {
+            self.send(telling).await?;
+        }
+        self.telling = newest_first.into_iter().next();
+        let ended = run.attempts.iter().filter(|it| it.end.is_some());
+        self.told = ended.map(|it| it.number).max().unwrap_or(0);
+        Ok(())
+    }
+
+    fn telling_of(&self, source: Source) -> Telling {
+        Telling {
+            source,
+            chain: self.edge.logs.chain(source).since(self.wish.since),
+            printer: Printer::new(self.wish.form, source.attempt),
+            left: VecDeque::new(),
+            wish: self.wish.clone(),
+            lines: Lines::default(),
+        }
+    }
+
+    /// Sends the attempt's output up to `end`; once it has ended also that some of it was dropped.
     async fn send_up_to(
         &mut self,
         source: Source,
         end: Place,
-        dropped: Option<WallMs>,
+        ended: Option<WallMs>,
+        dropped: bool,
     ) -> Result<(), Cut> {
         let known = self
             .telling
             .take()
             .filter(|telling| telling.source == source);
-        let mut telling = known.unwrap_or_else(|| Telling {
-            source,
-            chain: self.edge.logs.chain(source),
-            printer: Printer::new(self.wish.form, source.attempt),
-            left: VecDeque::new(),
-        });
+        let mut telling = known.unwrap_or_else(|| self.telling_of(source));
         telling = blocking(telling, move |telling| telling.find(end)).await?;
-        let stream = self.wish.stream;
         while !telling.left.is_empty() {
-            telling = blocking(telling, move |telling| telling.read_piece(stream)).await?;
+            telling = blocking(telling, Telling::read_piece).await?;
             self.send(&mut telling).await?;
         }
-        if let Some(at) = dropped {
-            telling.printer.note(at.into(), DROPPED);
+        if let Some(at) = ended {
+            telling.finish();
+            if dropped {
+                telling.printer.note(at.into(), DROPPED);
+            }
         }
         self.send(&mut telling).await?;
         self.telling = Some(telling);
@@ -185,7 +252,7 @@ impl Telling {
         Ok(())
     }
 
-    fn read_piece(&mut self, stream: Option<Stream>) -> io::Result<()> {
+    fn read_piece(&mut self) -> io::Result<()> {
         let mut bytes = 0;
         while bytes < PIECE_BYTES
             && let Some(place) = self.left.pop_front()
@@ -193,23 +260,126 @@ impl Telling {
             // A record that went with its file since it was found is skipped.
             if let Some(record) = self.chain.load(place)? {
                 bytes += record.data.len();
-                if stream.is_none_or(|stream| stream == record.stream) {
-                    self.printer.record(&record);
-                }
+                self.record(&record);
             }
         }
         Ok(())
     }
+
+    fn wants(&self, stream: Stream) -> bool {
+        self.wish.stream.is_none_or(|wanted| wanted == stream)
+    }
+
+    fn record(&mut self, record: &Record) {
+        if !self.wants(record.stream) {
+            return;
+        }
+        let Some(grep) = &self.wish.grep else {
+            return self.printer.record(record);
+        };
+        let printer = &mut self.printer;
+        self.lines.add(record, &mut |line| {
+            if matches(grep, &line) {
+                printer.record(&line);
+            }
+        });
+    }
+
+    /// The attempt has ended: a line that was begun is whole.
+    fn finish(&mut self) {
+        if let Some(grep) = &self.wish.grep {
+            let printer = &mut self.printer;
+            self.lines.finish(&mut |line| {
+                if matches(grep, &line) {
+                    printer.record(&line);
+                }
+            });
+        }
+    }
+
+    /// The last lines up to `end`.
+    fn last(&mut self, end: Place, count: usize, ended: bool) -> io::Result<Vec<Record>> {
+        let mut last = Last::new(count);
+        if let Some(grep) = self.wish.grep.clone() {
+            self.find(end)?;
+            let mut each = |line: Record| {
+                if matches(&grep, &line) {
+                    last.push(line);
+                }
+            };
+            while let Some(place) = self.left.pop_front() {
+                if let Some(record) = self.chain.load(place)?
+                    && self.wants(record.stream)
+                {
+                    self.lines.add(&record, &mut each);
+                }
+            }
+            // Of an attempt that goes on, the beginning of a line waits for its end.
+            if ended {
+                self.lines.finish(&mut each);
+            }
+        } else {
+            let mut lines = Lines::default();
+            for record in self.records_from_end(end, count)?.iter().rev() {
+                lines.add(record, &mut |line| last.push(line));
+            }
+            lines.finish(&mut |line| last.push(line));
+        }
+        Ok(last.lines.into())
+    }
+
+    /// Records, newest first, that hold at least so many lines, and the beginning of each unless it lies far back.
+    fn records_from_end(&mut self, end: Place, count: usize) -> io::Result<Vec<Record>> {
+        let wanted = self.wish.stream;
+        let mut records: Vec<Record> = Vec::new();
+        let (mut ends, mut looked, mut bytes) = (0, 0, 0);
+        let walked = self.chain.back(end, |record| {
+            if wanted.is_none_or(|wanted| wanted == record.stream) {
+                ends += record.data.iter().filter(|byte| **byte == b'\n').count();
+                bytes += record.data.len();
+                records.push(record);
+            }
+            // One end more than lines: the first of them may be that of a line whose beginning is not there.
+            looked += usize::from(ends > count);
+            let settled = ends > count && (wanted.is_some() || both_begun(&records));
+            !settled && looked < RECORDS_FOR_BEGINNING && bytes < TAIL_BYTES
+        })?;
+        if walked == Err(Expired) {
+            self.printer.note(self.source.run.created().into(), EXPIRED);
+        }
+        Ok(records)
+    }
+}
+
+/// Whether each stream that there is has an end of a line before its last, so that no line lacks its beginning.
+fn both_begun(newest_first: &[Record]) -> bool {
+    [Stream::Stdout, Stream::Stderr].iter().all(|stream| {
+        let own = newest_first.iter().filter(|it| it.stream == *stream);
+        let ends = own
+            .clone()
+            .flat_map(|it| &it.data)
+            .filter(|it| **it == b'\n');
+        own.clone().next().is_none() || ends.take(2).count() == 2
+    })
 }
 
 /// Lends `telling` to a blocking thread.
 async fn blocking(
-    mut telling: Telling,
+    telling: Telling,
     work: impl FnOnce(&mut Telling) -> io::Result<()> + Send + 'static,
 ) -> Result<Telling, Cut> {
-    let lent = tokio::task::spawn_blocking(move || work(&mut telling).map(|()| telling)).await;
+    lend(telling, work).await.map(|(telling, ())| telling)
+}
+
+/// As [`blocking`], with what came of it.
+async fn lend<T: Send + 'static>(
+    mut telling: Telling,
+    work: impl FnOnce(&mut Telling) -> io::Result<T> + Send + 'static,
+) -> Result<(Telling, T), Cut> {
+    let lent =
+        tokio::task::spawn_blocking(move || work(&mut telling).map(|made| (telling, made))).await;
     match lent {
-        Ok(Ok(telling)) => Ok(telling),
+        Ok(Ok(back)) => Ok(back),
         Ok(Err(error)) => {
             tracing::error!(%error, "a log file cannot be read");
             Err(Cut)

@@ -41,6 +41,7 @@ pub enum Operation {
     ReadLogs,
     FollowChanges,
     ShowMetrics,
+    ShowOverview,
     ListWorkers,
     ShowWorker,
     CreateToken,
@@ -250,6 +251,7 @@ pub const DOORS: &[Door] = &[
     ),
     rest(Operation::FollowChanges, Verb::Get, "/api/v1/changes", LOOK),
     rest(Operation::ShowMetrics, Verb::Get, "/metrics", LOOK),
+    rest(Operation::ShowOverview, Verb::Get, "/api/v1/overview", LOOK),
     rest(Operation::ListWorkers, Verb::Get, "/api/v1/workers", LOOK),
     rest(
         Operation::ShowWorker,

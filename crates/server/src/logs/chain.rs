@@ -10,6 +10,8 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use drumtower_core::model::WallMs;
+
 use super::record::{HEADER_BYTES, Header};
 use super::{Place, Record, Source, files};
 
@@ -18,12 +20,17 @@ use super::{Place, Record, Source, files};
 #[error("the log has expired")]
 pub struct Expired;
 
+/// How far the stamps of neighbouring records may lie out of order: two streams are gathered apart, and clocks are set.
+const DISORDER_MS: i64 = 60_000;
+
 /// A reader of one attempt's output that remembers how far it has come.
 pub struct Chain {
     directory: Arc<PathBuf>,
     source: Source,
     /// The last record handed out by [`Chain::advance`].
     reached: Option<Place>,
+    /// Records before this are not looked for.
+    since: Option<WallMs>,
     open: BTreeMap<u32, File>,
 }
 
@@ -41,8 +48,15 @@ impl Chain {
             directory,
             source,
             reached: None,
+            since: None,
             open: BTreeMap::new(),
         }
+    }
+
+    /// Leaves out what was written before an instant, without walking back much further than that.
+    pub fn since(mut self, since: Option<WallMs>) -> Self {
+        self.since = since;
+        self
     }
 
     /// Whether there is a record of this attempt at `place`.
@@ -59,12 +73,14 @@ impl Chain {
         let mut next = Some(end);
         while let Some(place) = next.filter(|place| Some(*place) != self.reached) {
             match self.header(place)? {
+                Some(header) if self.ends_at(&header) => next = None,
                 Some(header) => {
-                    found.places.push(place);
-                    // Chains only ever lead back: anything else is damage, and would be a walk without end.
-                    next = header.previous.filter(|previous| *previous < place);
+                    if self.wants(&header) {
+                        found.places.push(place);
+                    }
+                    next = before(place, &header);
                 }
-                None if found.places.is_empty() => return Ok(Err(Expired)),
+                None if place == end => return Ok(Err(Expired)),
                 None => {
                     found.beginning_expired = true;
                     next = None;
@@ -76,8 +92,46 @@ impl Chain {
         Ok(Ok(found))
     }
 
+    /// Hands out records from `end` backwards, newest first, until `more` has enough. What lies before counts as found.
+    pub fn back(
+        &mut self,
+        end: Place,
+        mut more: impl FnMut(Record) -> bool,
+    ) -> io::Result<Result<(), Expired>> {
+        let mut next = Some(end);
+        while let Some(place) = next {
+            match self.record(place)? {
+                Some((header, _)) if self.ends_at(&header) => break,
+                Some((header, record)) => {
+                    if self.wants(&header) && !more(record) {
+                        break;
+                    }
+                    next = before(place, &header);
+                }
+                None if place == end => return Ok(Err(Expired)),
+                None => break,
+            }
+        }
+        self.reached = Some(end);
+        Ok(Ok(()))
+    }
+
+    fn wants(&self, header: &Header) -> bool {
+        self.since.is_none_or(|since| header.wall >= since)
+    }
+
+    /// Whether everything before this record is too old.
+    fn ends_at(&self, header: &Header) -> bool {
+        self.since
+            .is_some_and(|since| header.wall.0.saturating_add(DISORDER_MS) < since.0)
+    }
+
     /// Reads a record that [`Chain::advance`] found; `None` when it has gone since.
     pub fn load(&mut self, place: Place) -> io::Result<Option<Record>> {
+        Ok(self.record(place)?.map(|(_, record)| record))
+    }
+
+    fn record(&mut self, place: Place) -> io::Result<Option<(Header, Record)>> {
         let Some(header) = self.header(place)? else {
             return Ok(None);
         };
@@ -87,11 +141,12 @@ impl Chain {
         {
             return Ok(None);
         }
-        Ok(Some(Record {
+        let record = Record {
             stream: header.stream,
             wall: header.wall,
             data,
-        }))
+        };
+        Ok(Some((header, record)))
     }
 
     /// The header at `place` if it is one of this attempt's.
@@ -125,4 +180,9 @@ impl Chain {
             Err(error) => Err(error),
         }
     }
+}
+
+/// The record before one. Chains only ever lead back: anything else is damage, and would be a walk without end.
+fn before(place: Place, header: &Header) -> Option<Place> {
+    header.previous.filter(|previous| *previous < place)
 }

@@ -6,8 +6,9 @@
 //! walks a chain back and hands it out forwards ([`chain`]).
 //!
 //! Output is outside the durability promise: a chunk is acknowledged when it is written, not when it is synced, and what
-//! cannot be written is dropped with the mark `truncated`. It never holds a run back. Files go, whole, a month after
-//! their last record; what pointed into them reads as expired.
+//! cannot be written is dropped with the mark `truncated`. It never holds a run back. Files go, whole, when
+//! their last record is old, the oldest first when all of them outgrow their bound; what pointed into them reads as
+//! expired.
 
 mod chain;
 mod files;
@@ -87,6 +88,8 @@ pub struct Options {
     pub scanned_files: usize,
     /// The age of its last record at which a file goes.
     pub kept_ms: u64,
+    /// What all files may take together; the oldest go first.
+    pub max_bytes: Option<u64>,
 }
 
 impl Default for Options {
@@ -95,6 +98,7 @@ impl Default for Options {
             file_bytes: 64 << 20,
             scanned_files: 4,
             kept_ms: 30 * 86_400_000,
+            max_bytes: None,
         }
     }
 }
@@ -146,7 +150,7 @@ impl Logs {
         Chain::new(Arc::clone(&self.directory), source)
     }
 
-    /// Removes files whose last record is too old.
+    /// Removes files whose last record is too old, and the oldest beyond the bound.
     pub async fn sweep(&self) {
         self.writer.sweep().await;
     }

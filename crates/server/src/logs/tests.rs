@@ -200,6 +200,80 @@ async fn old_files_go_and_their_logs_read_as_expired() {
 }
 
 #[tokio::test]
+async fn the_oldest_files_go_when_all_of_them_outgrow_their_bound() {
+    let directory = tempfile::tempdir().unwrap();
+    let options = Options {
+        max_bytes: Some(4000),
+        ..small()
+    };
+    let logs = Logs::open(directory.path(), options).unwrap();
+    for seq in 1..=200 {
+        logs.append(vec![chunk(1, seq, "words that fill a file\n")])
+            .await;
+    }
+    let left = files::numbers(directory.path()).unwrap();
+    let bytes: u64 = left
+        .iter()
+        .map(|number| {
+            fs::metadata(files::path(directory.path(), *number))
+                .unwrap()
+                .len()
+        })
+        .sum();
+    assert!(left[0] > 1 && bytes <= 4000, "{left:?}: {bytes}");
+    assert!(
+        read(&logs, 1)
+            .unwrap()
+            .ends_with("words that fill a file\n")
+    );
+}
+
+fn stamped(seq: u64, wall: i64) -> Chunk {
+    Chunk {
+        wall: WallMs(wall),
+        ..chunk(1, seq, &format!("{seq} "))
+    }
+}
+
+#[tokio::test]
+async fn a_reader_that_wants_the_end_does_not_walk_to_the_beginning() {
+    let directory = tempfile::tempdir().unwrap();
+    let logs = Logs::open(directory.path(), Options::default()).unwrap();
+    for seq in 1..=100 {
+        logs.append(vec![stamped(seq, seq as i64 * 10_000)]).await;
+    }
+    let locator = logs.locator(source(1)).unwrap();
+    let end = Place {
+        file: locator.file,
+        offset: locator.offset,
+    };
+    let mut seen = Vec::new();
+    let mut chain = logs.chain(source(1));
+    chain
+        .back(end, |record| {
+            seen.push(String::from_utf8(record.data).unwrap());
+            seen.len() < 3
+        })
+        .unwrap()
+        .unwrap();
+    assert_eq!(seen, ["100 ", "99 ", "98 "]);
+    assert!(
+        chain.advance(end).unwrap().unwrap().places.is_empty(),
+        "all of it counts as found"
+    );
+    // The beginning is damaged: whoever does not go there does not see it.
+    fs::write(files::path(directory.path(), 1), {
+        let mut bytes = fs::read(files::path(directory.path(), 1)).unwrap();
+        bytes[..64].fill(0);
+        bytes
+    })
+    .unwrap();
+    let mut chain = logs.chain(source(1)).since(Some(WallMs(950_000)));
+    let found = chain.advance(end).unwrap().unwrap();
+    assert_eq!((found.places.len(), found.beginning_expired), (6, false));
+}
+
+#[tokio::test]
 async fn a_place_of_another_attempt_reads_as_expired() {
     let directory = tempfile::tempdir().unwrap();
     let logs = Logs::open(directory.path(), Options::default()).unwrap();

@@ -240,6 +240,10 @@ impl State {
                     file: next,
                     offset: 0,
                 };
+                // The bound holds at any time, the age is looked at now and then.
+                if self.options.max_bytes.is_some() {
+                    self.sweep();
+                }
             }
             Err(error) => {
                 tracing::error!(%error, file = next, "the next log file cannot be opened")
@@ -249,15 +253,22 @@ impl State {
 
     fn sweep(&mut self) {
         let oldest = SystemTime::now().checked_sub(Duration::from_millis(self.options.kept_ms));
-        let Some(oldest) = oldest else { return };
         let numbers = match files::numbers(&self.directory) {
             Ok(numbers) => numbers,
             Err(error) => return tracing::error!(%error, "the log directory cannot be read"),
         };
-        for number in numbers.into_iter().filter(|number| *number < self.at.file) {
+        // Newest first, so that the sum says what is kept so far. The file being written may fill up.
+        let mut kept = self.options.file_bytes;
+        for number in numbers.into_iter().rev().filter(|it| *it < self.at.file) {
             let path = files::path(&self.directory, number);
-            let written = fs::metadata(&path).and_then(|metadata| metadata.modified());
-            if written.is_ok_and(|written| written < oldest)
+            let Ok(metadata) = fs::metadata(&path) else {
+                continue;
+            };
+            kept = kept.saturating_add(metadata.len());
+            let written = metadata.modified().ok();
+            let old = written.is_some_and(|written| oldest.is_some_and(|oldest| written < oldest));
+            let beyond = self.options.max_bytes.is_some_and(|most| kept > most);
+            if (old || beyond)
                 && let Err(error) = fs::remove_file(&path)
             {
                 tracing::error!(%error, file = number, "an expired log file cannot be removed");

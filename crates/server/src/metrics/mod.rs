@@ -17,6 +17,7 @@ mod jobs;
 mod names;
 mod scrape;
 mod text;
+mod totals;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

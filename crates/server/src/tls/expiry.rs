@@ -12,7 +12,7 @@ const UTC_TIME: u8 = 0x17;
 const GENERALIZED_TIME: u8 = 0x18;
 
 /// Seconds since 1970.
-pub(super) fn not_after(certificate: &[u8]) -> Option<i64> {
+pub fn not_after(certificate: &[u8]) -> Option<i64> {
     let (certificate, _) = element(certificate, SEQUENCE)?;
     let (mut rest, _) = element(certificate, SEQUENCE)?;
     if rest.first() == Some(&VERSION) {

@@ -27,6 +27,7 @@ use tokio_rustls::server::TlsStream;
 use crate::auth::first_start;
 
 pub use development::fingerprint;
+pub use expiry::not_after;
 
 /// The certificate that the server shows, for clients on this machine.
 pub const SERVER_CERTIFICATE: &str = "server.pem";

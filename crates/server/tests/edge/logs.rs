@@ -158,6 +158,83 @@ async fn nobody_writes_into_the_log_of_another() {
     server.stop().await;
 }
 
+/// The texts of a log, each line of the answer one.
+fn texts(answer: &str) -> Vec<String> {
+    let text = |it: &str| line(it)["text"].as_str().unwrap().to_owned();
+    answer.lines().map(text).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_end_is_read_without_the_rest_and_lines_are_looked_for() {
+    let server = Server::start().await;
+    let admin = server.admin();
+    put_exec(&admin, "x").await;
+    let id = trigger(&admin, "x", Value::Null).await;
+    let path = format!("/api/v1/runs/{id}/logs");
+    let mut worker = Worker::join(&server.url, &server.local, hello("w1")).await;
+    let attempt = worker.assignment().await.attempt.unwrap();
+    worker.start(attempt);
+    for seq in 1..=9 {
+        worker.write(attempt, seq, 1, &format!("line {seq}\n"));
+    }
+    worker.write(attempt, 10, 2, "\u{1b}[31mERR\u{1b}[0mor on two");
+    worker.write(attempt, 11, 1, "line 10\npart");
+    worker.write(attempt, 12, 2, " pieces\n");
+    worker.log_acked(12).await;
+    let read = async |query: &str| texts(&admin.get(&format!("{path}?{query}")).await.text());
+    assert_eq!(
+        read("tail=3").await,
+        [
+            "line 10\n",
+            "\u{1b}[31mERR\u{1b}[0mor on two pieces\n",
+            "part"
+        ]
+    );
+    assert_eq!(read("tail=2&stream=stdout").await, ["line 10\n", "part"]);
+    assert!(read("tail=0").await.is_empty());
+    assert_eq!(read("tail=10000").await.len(), 12);
+    assert_eq!(
+        read("grep=line%20[12]").await,
+        ["line 1\n", "line 2\n", "line 10\n"]
+    );
+    assert_eq!(read("grep=line&tail=2").await, ["line 9\n", "line 10\n"]);
+    assert_eq!(read("grep=(?i)^error%20on%20two%20pieces$").await.len(), 1);
+    assert_eq!(read("since=2100-01-01T00:00:00Z").await.len(), 0);
+    assert_eq!(
+        read("since=1960-01-01T00:00:00Z&stream=stdout&tail=1").await,
+        ["part"]
+    );
+    for query in [
+        "tail=10001",
+        "tail=-1",
+        "tail=x",
+        "grep=(",
+        "since=yesterday",
+    ] {
+        let refused = admin.get(&format!("{path}?{query}")).await;
+        assert_eq!(refused.status.as_u16(), 400, "{query}");
+        assert_eq!(
+            line(&refused.text())["field"],
+            query.split('=').next().unwrap()
+        );
+    }
+
+    let mut following = admin.lines(&format!("{path}?follow=true&tail=1"));
+    let mut sifting = admin.lines(&format!("{path}?follow=true&tail=1&grep=part|last"));
+    assert_eq!(line(&following.recv().await.unwrap())["text"], "part");
+    worker.write(attempt, 13, 1, " whole\nother\nlast");
+    for expected in [" whole\n", "other\n", "last"] {
+        assert_eq!(line(&following.recv().await.unwrap())["text"], expected);
+    }
+    worker.finish(attempt, wire::Outcome::Succeeded).await;
+    assert_eq!(following.recv().await, None);
+    for expected in ["part whole\n", "last"] {
+        assert_eq!(line(&sifting.recv().await.unwrap())["text"], expected);
+    }
+    assert_eq!(sifting.recv().await, None);
+    server.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn dropped_output_is_noted() {
     let server = Server::start().await;

@@ -55,6 +55,7 @@ fn expected(operation: Operation) -> [u16; 8] {
         Operation::ListJobs => [401, 401, 200, 200, 403, 200, 200, 200],
         Operation::TriggerBatch => [401, 401, 403, 200, 403, 200, 200, 200],
         Operation::ListRuns => [401, 401, 200, 200, 403, 200, 200, 200],
+        Operation::ShowOverview => [401, 401, 200, 200, 403, 200, 200, 200],
         Operation::ShowMetrics => [401, 401, 200, 200, 403, 200, 200, 200],
         Operation::FollowChanges => [401, 401, 200, 200, 403, 200, 200, 200],
         Operation::ListWorkers => [401, 401, 200, 200, 403, 200, 200, 200],

@@ -12,6 +12,7 @@ mod apply;
 pub mod backup;
 mod buckets;
 mod calendar_rows;
+mod check;
 mod chunk;
 mod codec;
 mod delete;
@@ -41,6 +42,7 @@ use std::sync::{Arc, RwLock};
 
 use crate::{Error, failpoint};
 
+pub use check::check;
 pub use delete::delete;
 pub use reader::Reader;
 pub use writer::Writer;

@@ -128,6 +128,7 @@ fn describe(operation: Operation, schemas: &mut Schemas) -> Option<Entry> {
         Operation::RerunRun => runs::rerun(schemas),
         Operation::ReadLogs => runs::logs(),
         Operation::FollowChanges => streams::changes(schemas),
+        Operation::ShowOverview => streams::overview(schemas),
         Operation::ShowMetrics => streams::metrics(),
         Operation::ListWorkers => system::workers(schemas),
         Operation::ShowWorker => system::worker(schemas),

@@ -8,7 +8,7 @@ use super::parameters::{idempotency_key, instant, namespace, paging, query, repe
 use super::schemas::Schemas;
 use crate::api::page::Page;
 use crate::api::run_view::{RunSummary, RunView};
-use crate::api::{Kind, batch, rerun, trigger};
+use crate::api::{Kind, batch, log_lines, rerun, trigger};
 
 const MADE: &[(&str, &str)] = &[("id", "$response.body#/id")];
 
@@ -150,6 +150,12 @@ pub fn rerun(schemas: &mut Schemas) -> Entry {
 pub fn logs() -> Entry {
     let line = json!({"type": "string", "description": "One JSON object a line: `ts`, `stream`, `attempt`, `text`."});
     let stream = json!({"type": "string", "enum": ["stdout", "stderr"]});
+    let grep = json!({
+        "type": "string",
+        "format": "regex",
+        "maxLength": log_lines::PATTERN_CHARS,
+        "example": "(?i)error",
+    });
     Entry::new("readLogs", Tag::Runs, "Read the output of a run")
         .text("JSON lines, or the raw bytes with `Accept: text/plain`. `follow` ends when the run has ended and all is sent.")
         .takes([
@@ -160,6 +166,13 @@ pub fn logs() -> Entry {
                 json!({"type": "integer", "minimum": 0, "maximum": u32::MAX}),
             ),
             query("stream", "Only of this stream.", stream),
+            instant("since", "Only what was written at or after this instant."),
+            query(
+                "tail",
+                "Only so many lines from the end of what there is; with `follow`, all that comes after.",
+                json!({"type": "integer", "minimum": 0, "maximum": log_lines::MOST_LINES}),
+            ),
+            query("grep", "Only lines in which this regular expression is found.", grep),
         ])
         .answers_as(200, "The output.", "application/x-ndjson", line)
         .answers_as(200, "The output.", "text/plain", json!({"type": "string"}))

@@ -1,4 +1,4 @@
-//! What is said of the stream of changes and of the figures for Prometheus.
+//! What is said of the stream of changes, of the overview and of the figures for Prometheus.
 
 use drumtower_core::model::{JobName, RunState};
 use serde_json::json;
@@ -7,6 +7,7 @@ use super::entry::{Entry, Tag};
 use super::parameters::{header, namespace, query, repeated};
 use super::schemas::Schemas;
 use crate::api::Kind;
+use crate::api::overview::Overview;
 
 pub fn changes(schemas: &mut Schemas) -> Entry {
     let (job, state) = (schemas.request::<JobName>(), schemas.request::<RunState>());
@@ -27,6 +28,12 @@ pub fn changes(schemas: &mut Schemas) -> Entry {
         .answers_as(200, "The stream.", "text/event-stream", events)
         .streams()
         .refuses(&[Kind::TooManyStreams])
+}
+
+pub fn overview(schemas: &mut Schemas) -> Entry {
+    Entry::new("showOverview", Tag::System, "What goes on")
+        .text("Lines of waiting runs, counters, workers, failing jobs; what `drumtower top` shows. Made from memory, so it may be asked every second. A token that is bound to a namespace gets its own part.")
+        .answers::<Overview<'static>>(schemas, 200, "What goes on.")
 }
 
 pub fn metrics() -> Entry {
