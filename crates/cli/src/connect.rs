@@ -257,14 +257,14 @@ mod tests {
     #[test]
     fn flags_win() {
         let target = choose(
-            Some("http://a:1"),
+            Some("https://a:1"),
             Some("drt_mine"),
-            Some(("http://b:2", "drt_local")),
+            Some(("https://b:2", "drt_local")),
         );
         assert_eq!(
             target,
             Target {
-                url: "http://a:1".into(),
+                url: "https://a:1".into(),
                 token: Some("drt_mine".into()),
                 trust: Trust::default(),
             }
