@@ -35,7 +35,7 @@ pub const COMMANDS: &[Command] = &[
         usage: "[--long]",
         help: "Runs, in this order, and stops at the first failure:\n  \
                format, clippy with warnings denied, a build of `drumtower` in which tests can choose where it dies,\n  \
-               every test of the workspace, and the HTTP API with `cargo xtask schemathesis`.\n\
+               every test of the workspace.\n\
                Tests that start real processes find the binary by DRUMTOWER_BIN.\n\
                Programs the tests call (strace) are installed by apt-get when missing.\n\n\
                Options:\n  --long  soak sizes: sets DRUMTOWER_LONG=1 for every test\n\n\
@@ -51,7 +51,7 @@ pub const COMMANDS: &[Command] = &[
         help: "Starts a server with a worker in a directory of its own and lets schemathesis call every operation of\n\
                /api/openapi.json: the examples, the edges of the schemas, 200 random requests an operation, and chains of\n\
                requests along the links. A 5xx, or an answer that the description does not promise, fails it.\n\
-               Schemathesis is installed by pip into target/schemathesis; `cargo xtask test` runs this too.\n\n\
+               Schemathesis is installed by pip into target/schemathesis.\n\n\
                Options:\n  --seed N  another course of random data than that of CI\n  \
                --built   take the debug build as it is\n\n\
                Examples:\n  cargo xtask schemathesis\n  cargo xtask schemathesis --seed 7",

@@ -4,7 +4,6 @@
 //! file, once for each change of that file. The server is the debug build, alone in a directory of its own with a port of
 //! its own, and a worker that finds one harmless program: random jobs name random programs.
 
-use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -20,13 +19,6 @@ use crate::tree::root;
 const SEED: &str = "318";
 /// Only a server that hangs takes so long to start.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-/// The same as a step of a longer sequence, with the binary that it has built.
-pub fn step() -> Result<Command> {
-    let mut command = Command::new(env::current_exe().context("this program has no path")?);
-    command.args(["schemathesis", "--built"]);
-    Ok(command)
-}
 
 pub fn run(flags: &[String]) -> Result<()> {
     let given = flags.iter().skip_while(|flag| *flag != "--seed").nth(1);

@@ -18,7 +18,7 @@ pub struct Metadata(Value);
 
 pub fn metadata() -> Result<Metadata> {
     let mut command = cargo();
-    command.args(["metadata", "--format-version", "1", "--locked", "--offline"]);
+    command.args(["metadata", "--format-version", "1", "--locked"]);
     let text = output(command)?;
     Ok(Metadata(
         serde_json::from_str(&text).context("cargo metadata did not print JSON")?,
