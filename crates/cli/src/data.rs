@@ -65,6 +65,8 @@ impl Reset {
             return Err(Failure::usage(format!("{} holds no store", data.display()))
                 .remedy("name another directory with --data"));
         }
+        // Before the question: nobody should answer it in vain.
+        sqlite::idle(&data)?;
         if !self.yes && !agreed(&data)? {
             return Err(Failure::new(Exit::Refused, "nothing was deleted"));
         }

@@ -154,12 +154,24 @@ impl From<drumtower_audit::Error> for Failure {
 
 impl From<drumtower_store::sqlite::backup::Error> for Failure {
     fn from(error: drumtower_store::sqlite::backup::Error) -> Self {
-        use drumtower_store::sqlite::backup::Error;
+        use drumtower_store::sqlite::backup::{self, Error};
         let exit = match &error {
             Error::Store(drumtower_store::Error::Locked(_)) | Error::Busy(_) => Exit::Unavailable,
             Error::NoStore(_) | Error::NotABackup { .. } | Error::Occupied(_) => Exit::Usage,
             _ => Exit::Failed,
         };
-        Self::new(exit, error.to_string())
+        let failure = Self::new(exit, error.to_string());
+        // A directory of backups in the place of one of them is an easy mistake.
+        let newest = match &error {
+            Error::NotABackup { path, .. } => backup::list(path).ok().and_then(|mut all| all.pop()),
+            _ => None,
+        };
+        match newest {
+            Some(newest) => failure.remedy(format!(
+                "the newest backup in it is {}",
+                newest.path.display()
+            )),
+            None => failure,
+        }
     }
 }

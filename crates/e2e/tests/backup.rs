@@ -211,8 +211,14 @@ fn a_data_directory_is_named_and_emptied_but_not_under_a_server() {
     assert_eq!(cli.ok(&["data", "path"]).trim(), home);
     let refusal = cli.fails(5, &["data", "reset", "--data", &data, "--yes"]);
     assert!(refusal.contains("in use"), "{refusal}");
+    // Nobody is asked what would be refused anyway.
+    cli.fails(5, &["data", "reset", "--data", &data]);
     server.stop();
-    cli.ok(&["backup", "--data", &data]);
+    let made = cli.ok(&["backup", "--data", &data]);
+    let shelf = text(site.data().join("backups"));
+    let refusal = cli.fails(2, &["backup", "verify", &shelf]);
+    let newest = format!("the newest backup in it is {}", made.trim());
+    assert!(refusal.contains(&newest), "{refusal}");
     let refusal = cli.fails(2, &["data", "reset", "--data", &data]);
     assert!(refusal.contains("--yes"), "{refusal}");
     let said = cli.ok(&["data", "reset", "--data", &data, "--yes"]);

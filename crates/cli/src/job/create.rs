@@ -116,7 +116,13 @@ fn told(job: &Value, namespace: &str, name: &str, done: &str, view: View) -> Str
     let made = format!("job {namespace}/{name} {done}");
     match (view.terminal, job["next_due"].is_null()) {
         (false, _) => format!("{made}\n"),
-        (true, true) => format!("{made}; it runs when triggered: drumtower job trigger {name}\n"),
+        (true, true) => {
+            let of = match namespace {
+                "default" => String::new(),
+                namespace => format!(" -n {namespace}"),
+            };
+            format!("{made}; it runs when triggered: drumtower job trigger {name}{of}\n")
+        }
         (true, false) => format!("{made}; next {}\n", Cell::time(job, "next_due").words(view)),
     }
 }

@@ -22,9 +22,18 @@ use reader::Reader;
 /// Reads a page from top to bottom and does what it says.
 #[track_caller]
 fn read(path: &str, left_out: usize) {
+    read_beside(None, path, left_out);
+}
+
+/// As [`read`], where the page takes for granted what runs in another terminal.
+#[track_caller]
+fn read_beside(given: Option<&str>, path: &str, left_out: usize) {
     let page = Page::read(path);
     let site = Site::new();
     let mut reader = Reader::new(&site);
+    if let Some(line) = given {
+        reader.open(line, path);
+    }
     let done = reader.follow(&page);
     for (line, reason) in &done.not_run {
         println!("{path}:{line}: not run: {reason}");
@@ -56,4 +65,14 @@ fn install() {
 #[test]
 fn operating() {
     read("docs/operating.md", 4);
+}
+
+#[test]
+fn cli() {
+    read_beside(Some("drumtower dev --demo"), "docs/cli.md", 0);
+}
+
+#[test]
+fn workers() {
+    read_beside(Some("drumtower dev"), "docs/workers.md", 4);
 }

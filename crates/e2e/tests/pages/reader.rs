@@ -126,16 +126,14 @@ impl Reader {
     /// Starts a server or a worker in a terminal of its own and waits until it is at work. There is one port: a server
     /// takes the place of the one before it.
     #[track_caller]
-    fn open(&mut self, line: &str, place: &str) {
+    pub fn open(&mut self, line: &str, place: &str) {
         let serves = !line.starts_with("drumtower work");
         if serves {
             self.stop();
         }
-        let log = self.home.with_file_name(format!(
-            "terminal-{}.log",
-            place.rsplit(':').next().unwrap_or("0")
-        ));
-        let _ = std::fs::remove_file(&log);
+        self.pieces += 1;
+        let log = format!("terminal-{}.log", self.pieces);
+        let log = self.home.with_file_name(log);
         let mut command = Command::new("/bin/sh");
         at(&mut command, &self.home, &self.path, self.port);
         command.args(["-c", &format!("exec {line}")]);

@@ -39,6 +39,11 @@ pub fn delete(directory: &Path) -> Result<Vec<String>, Error> {
     Ok(left)
 }
 
+/// Refuses while a process works on the store in `directory`.
+pub fn idle(directory: &Path) -> Result<(), Error> {
+    DirectoryLock::take(directory).map(drop)
+}
+
 fn gone(path: &Path, remove: impl FnOnce(&Path) -> io::Result<()>) -> Result<(), Error> {
     match remove(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(at_path(path, &error)),

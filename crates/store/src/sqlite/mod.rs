@@ -43,7 +43,7 @@ use std::sync::{Arc, RwLock};
 use crate::{Error, failpoint};
 
 pub use check::check;
-pub use delete::delete;
+pub use delete::{delete, idle};
 pub use reader::Reader;
 pub use writer::Writer;
 
