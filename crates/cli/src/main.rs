@@ -32,6 +32,7 @@ mod moment;
 mod namespace;
 mod notify;
 mod output;
+mod params;
 mod ready;
 mod restore;
 mod run;

@@ -279,9 +279,7 @@ impl Traits {
         }
         let params = pairs("--param", &self.param)?;
         if let Some(text) = &self.params {
-            let params = serde_json::from_str(text).map_err(|error| {
-                Failure::usage(format!("--params `{text}` is not JSON: {error}"))
-            })?;
+            let params = crate::params::parse(text)?;
             keys.insert("params".to_owned(), params);
         } else if !params.is_empty() {
             keys.insert("params".to_owned(), Value::Object(params));

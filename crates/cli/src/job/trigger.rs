@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::{Namespace, path};
 use crate::client::{Call, Client};
 use crate::connect::Connect;
-use crate::failure::{Failure, Result};
+use crate::failure::Result;
 use crate::output::{Output, text};
 use crate::run::wait;
 
@@ -56,9 +56,7 @@ impl Trigger {
         ));
         let mut body = Map::new();
         if let Some(params) = &self.params {
-            let params: Value = serde_json::from_str(params).map_err(|error| {
-                Failure::usage(format!("--params `{params}` is not JSON: {error}"))
-            })?;
+            let params = crate::params::parse(params)?;
             body.insert("params".to_owned(), params);
         }
         for (key, given) in [("delay", &self.delay), ("at", &self.at)] {

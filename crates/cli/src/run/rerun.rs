@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::{path, wait};
 use crate::client::{Call, Client};
 use crate::connect::Connect;
-use crate::failure::{Failure, Result};
+use crate::failure::Result;
 use crate::output::{Output, text};
 
 /// Run again what a run did
@@ -50,9 +50,7 @@ impl Rerun {
     pub fn run(self) -> Result<()> {
         let mut body = Map::new();
         if let Some(params) = &self.params {
-            let params: Value = serde_json::from_str(params).map_err(|error| {
-                Failure::usage(format!("--params `{params}` is not JSON: {error}"))
-            })?;
+            let params = crate::params::parse(params)?;
             body.insert("params".to_owned(), params);
         }
         if self.original {

@@ -76,3 +76,8 @@ fn cli() {
 fn workers() {
     read_beside(Some("drumtower dev"), "docs/workers.md", 4);
 }
+
+#[test]
+fn jobs() {
+    read_beside(Some("drumtower dev --demo"), "docs/jobs.md", 0);
+}
