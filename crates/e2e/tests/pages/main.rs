@@ -81,3 +81,8 @@ fn workers() {
 fn jobs() {
     read_beside(Some("drumtower dev --demo"), "docs/jobs.md", 0);
 }
+
+#[test]
+fn notifications() {
+    read_beside(Some("drumtower dev"), "docs/notifications.md", 1);
+}
