@@ -5,10 +5,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::Serialize;
+
 use crate::change::{ChangeSet, JobChange, Prune, RunChange, ScheduleChange};
 use crate::model::{
     AuditEntry, CalendarVersion, IdempotencyEntry, JobId, JobVersion, JsonText, Limits,
-    NamespaceName, Now, Run, RunId, SegmentId, SettingKey, SweepCause, TokenId, Unfired, WallMs,
+    NamespaceName, Now, Run, RunId, SegmentId, SettingKey, SettingRow, SweepCause, TokenId,
+    Unfired, WallMs,
 };
 
 use super::{Effect, Engine};
@@ -19,6 +22,8 @@ pub struct Batch {
     /// `None` when nothing needs to become durable; the effects may be performed at once.
     pub changes: Option<ChangeSet>,
     pub effects: Vec<Effect>,
+    /// About how many bytes of definitions, settings and audit entries are in the changes.
+    pub document_bytes: usize,
 }
 
 /// What happened to a run since the last batch was taken.
@@ -56,12 +61,35 @@ pub(super) struct Building {
     renewal: bool,
     finished: usize,
     /// What runs carry: parameters, results, errors.
-    bytes: usize,
+    run_bytes: usize,
+    /// What users wrote: definitions of jobs and calendars, settings, and what the audit log keeps of them.
+    document_bytes: usize,
 }
 
 fn payload_bytes(run: &Run) -> usize {
     let json = |text: &Option<JsonText>| text.as_ref().map_or(0, |text| text.as_str().len());
     json(&run.params) + json(&run.result) + run.error.as_ref().map_or(0, String::len)
+}
+
+/// How long a definition is when it is written down.
+fn document_bytes(document: &impl Serialize) -> usize {
+    let mut count = Count(0);
+    // Nothing that was accepted fails to be written; if it did, what was counted so far stands.
+    let _ = serde_json::to_writer(&mut count, document);
+    count.0
+}
+
+struct Count(usize);
+
+impl std::io::Write for Count {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Finished runs pruned by every commit, whatever it finishes itself.
@@ -74,7 +102,8 @@ impl Building {
 
     /// Half of what a commit may hold, because one more command may bring the other half.
     pub(super) fn is_full(&self) -> bool {
-        self.rows() >= Limits::COMMIT_CHANGES / 2 || self.bytes >= Limits::COMMIT_BYTES / 2
+        self.rows() >= Limits::COMMIT_CHANGES / 2
+            || self.run_bytes + self.document_bytes >= Limits::COMMIT_BYTES / 2
     }
 
     /// Whether jobs that are due should wait for the next batch, so that there is room to assign what they made.
@@ -111,6 +140,7 @@ impl Building {
     }
 
     pub(super) fn version(&mut self, version: JobVersion) {
+        self.document_bytes += document_bytes(&version.spec);
         self.versions.push(version);
     }
 
@@ -134,16 +164,19 @@ impl Building {
         self.tokens.insert(token);
     }
 
-    pub(super) fn setting(&mut self, key: SettingKey) {
-        self.settings.insert(key);
+    pub(super) fn setting(&mut self, row: &SettingRow) {
+        let value = row.value.as_ref();
+        self.document_bytes += value.map_or(0, |text| text.as_str().len());
+        self.settings.insert(row.key.clone());
     }
 
     pub(super) fn audit(&mut self, entry: AuditEntry) {
-        self.bytes += entry.bytes();
+        self.document_bytes += entry.bytes();
         self.audit.push(entry);
     }
 
     pub(super) fn calendar(&mut self, version: CalendarVersion) {
+        self.document_bytes += document_bytes(&version.spec);
         self.calendars.push(version);
     }
 
@@ -156,12 +189,12 @@ impl Building {
     }
 
     pub(super) fn run_inserted(&mut self, run: &Run) {
-        self.bytes += payload_bytes(run);
+        self.run_bytes += payload_bytes(run);
         self.runs.insert(run.id, RunNote::Inserted);
     }
 
     pub(super) fn run_parked(&mut self, run: Run) {
-        self.bytes += payload_bytes(&run);
+        self.run_bytes += payload_bytes(&run);
         self.runs.insert(run.id, RunNote::Parked(Box::new(run)));
     }
 
@@ -187,7 +220,7 @@ impl Building {
 
     pub(super) fn run_finished(&mut self, run: Run) {
         self.finished += 1;
-        self.bytes += payload_bytes(&run);
+        self.run_bytes += payload_bytes(&run);
         let id = run.id;
         let run = Box::new(run);
         let note = match self.runs.get(&id) {
@@ -206,6 +239,7 @@ impl Engine {
             return Batch {
                 changes: None,
                 effects: built.effects,
+                document_bytes: 0,
             };
         }
         self.taken += 1;
@@ -298,6 +332,7 @@ impl Engine {
         Batch {
             changes: Some(changes),
             effects: built.effects,
+            document_bytes: built.document_bytes,
         }
     }
 

@@ -236,6 +236,11 @@ impl Engine {
         Some((&row.namespace, &row.name))
     }
 
+    /// Whether a job that is held in memory was deleted; runs of such a job may still be under way.
+    pub fn is_deleted(&self, job: JobId) -> bool {
+        self.jobs.get(job).is_some_and(|job| job.row.deleted)
+    }
+
     fn effect(&mut self, effect: Effect) {
         self.building.effects.push(effect);
     }

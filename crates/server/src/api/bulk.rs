@@ -307,7 +307,8 @@ async fn apply(
         namespace: record.row.namespace.clone(),
         name: record.row.name.clone(),
     };
-    let condition = Condition::Any;
+    // What was chosen by its labels is changed as it was chosen; one that was edited meanwhile may not match any more.
+    let condition = Condition::Revision(record.row.revision);
     let command = match deed {
         Deed::Pause => Command::PauseJob { job, condition },
         Deed::Resume => Command::ResumeJob { job, condition },

@@ -9,7 +9,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, Uri};
 use axum::response::{IntoResponse, Response};
 use drumtower_core::engine::{Command, Condition, JobRef, Refusal, Reply};
-use drumtower_core::model::JobRecord;
+use drumtower_core::model::{JobRecord, JobSpec};
 use serde_json::{Map, Value};
 
 use super::body::{self, Bounded};
@@ -61,12 +61,35 @@ fn patched(
     record: &JobRecord,
     job: &JobRef,
     patch: &Map<String, Value>,
-) -> Result<drumtower_core::model::JobSpec, Problem> {
+) -> Result<JobSpec, Problem> {
     let mut document =
         serde_json::to_value(&record.version.spec).map_err(|error| internal(&error))?;
     merge(&mut document, patch);
+    check_task(&record.version.spec, &document)?;
     let bytes = serde_json::to_vec(&document).map_err(|error| internal(&error))?;
     jobs::manifest(&bytes, job)
+}
+
+/// A patch that names another kind of task must take the one there is away.
+fn check_task(before: &JobSpec, document: &Value) -> Result<(), Problem> {
+    let old = serde_json::to_value(&before.task).map_err(|error| internal(&error))?;
+    let (Some(old), Some(new)) = (old.as_object(), document["task"].as_object()) else {
+        return Ok(());
+    };
+    let mut added = new.keys().filter(|key| !old.contains_key(*key));
+    let stays = old.keys().find(|key| new.contains_key(*key));
+    match (added.next(), stays) {
+        (Some(added), Some(stays)) => {
+            let added: String = added.chars().take(64).collect();
+            Err(Problem::field(
+                "task",
+                format!(
+                    "task: with `{added}` the job would have two tasks, because `{stays}` stays: set \"{stays}\": null beside it"
+                ),
+            ))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// How deep it goes is bounded by what the JSON reader takes.

@@ -21,6 +21,8 @@ use super::vitals::Vitals;
 const STREAM_QUEUE: usize = 65_536;
 /// How long a caller whose change is under way waits for a store that cannot commit.
 const STORE_MAY_TAKE: Duration = Duration::from_secs(5);
+/// How long a question waits for the engine.
+const ENGINE_MAY_TAKE: Duration = Duration::from_secs(5);
 
 /// Why no answer can be given. The command may be sent again unless the outcome is unknown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -34,6 +36,9 @@ pub enum Unavailable {
     #[error("the server is stopping")]
     Stopping,
 }
+
+/// Where the answer to a question goes.
+pub(super) type Asked<T> = oneshot::Sender<Result<T, Unavailable>>;
 
 pub(super) type Answer = Result<Result<Reply, Refusal>, Unavailable>;
 
@@ -53,10 +58,10 @@ pub(super) enum Message {
         events: Vec<WorkerEvent>,
     },
     Workers {
-        answer: oneshot::Sender<Vec<WorkerView>>,
+        answer: Asked<Vec<WorkerView>>,
     },
     Figures {
-        answer: oneshot::Sender<(Figures, Vec<WorkerView>)>,
+        answer: Asked<(Figures, Vec<WorkerView>)>,
     },
 }
 
@@ -76,7 +81,13 @@ impl Message {
                     again: true,
                 });
             }
-            Self::Worker { .. } | Self::Workers { .. } | Self::Figures { .. } => {}
+            Self::Workers { answer } => {
+                let _ = answer.send(Err(why.clone()));
+            }
+            Self::Figures { answer } => {
+                let _ = answer.send(Err(why.clone()));
+            }
+            Self::Worker { .. } => {}
         }
     }
 }
@@ -155,12 +166,7 @@ impl Handle {
 
     /// How much the engine holds, and its fleet.
     pub async fn figures(&self) -> Result<(Figures, Vec<WorkerView>), Unavailable> {
-        let (answer, answered) = oneshot::channel();
-        self.inbox
-            .send(Message::Figures { answer })
-            .await
-            .map_err(|_| Unavailable::Stopping)?;
-        answered.await.map_err(|_| Unavailable::Stopping)
+        self.ask(|answer| Message::Figures { answer }).await
     }
 
     /// What was committed, for whoever wants to follow it.
@@ -230,12 +236,27 @@ impl Handle {
     }
 
     pub async fn workers(&self) -> Result<Vec<WorkerView>, Unavailable> {
+        self.ask(|answer| Message::Workers { answer }).await
+    }
+
+    /// Asks the engine, which answers between two batches, and not before it has read what it needs from the store.
+    async fn ask<T>(&self, question: impl FnOnce(Asked<T>) -> Message) -> Result<T, Unavailable> {
         let (answer, answered) = oneshot::channel();
-        self.inbox
-            .send(Message::Workers { answer })
-            .await
-            .map_err(|_| Unavailable::Stopping)?;
-        answered.await.map_err(|_| Unavailable::Stopping)
+        let asked = async {
+            let sent = self.inbox.send(question(answer)).await;
+            sent.map_err(|_| Unavailable::Stopping)?;
+            answered.await.map_err(|_| Unavailable::Stopping)?
+        };
+        let late = |_| {
+            let seconds = ENGINE_MAY_TAKE.as_secs();
+            Unavailable::NotReady(match &*self.health.borrow() {
+                Health::Starting => "it reads its store: try again".to_owned(),
+                Health::Impaired(why) => why.clone(),
+                _ => format!("it did not answer within {seconds} s: try again"),
+            })
+        };
+        let answer = tokio::time::timeout(ENGINE_MAY_TAKE, asked).await;
+        answer.map_err(late)?
     }
 
     /// Learns of the next changes of a run. Register first, then read the run, then wait: no change is missed.
@@ -327,5 +348,61 @@ impl Drop for RunWatch {
         {
             watched.remove(&self.run);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A handle, the driver's end of its inbox, and what else must live as long.
+    fn handle(health: Health) -> (Handle, mpsc::Receiver<Message>, impl Sized) {
+        let (inbox, messages) = mpsc::channel(1);
+        let (stops, stopped) = mpsc::channel(1);
+        let (healthy, health) = watch::channel(health);
+        let (counts, changes) = watch::channel(0);
+        let (tap, outlet) = Tap::start().unwrap();
+        let changed = Changed {
+            tokens: changes.clone(),
+            settings: changes,
+        };
+        let vitals = Arc::default();
+        let handle = Handle::new(
+            inbox,
+            stops,
+            Watchers::default(),
+            health,
+            changed,
+            tap,
+            vitals,
+        );
+        (handle, messages, (stopped, healthy, counts, outlet))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_question_is_not_waited_on_for_ever() {
+        let (handle, _messages, _rest) = handle(Health::Starting);
+        let began = tokio::time::Instant::now();
+        let refused = handle.workers().await.unwrap_err();
+        assert!(matches!(&refused, Unavailable::NotReady(why) if why.contains("reads its store")));
+        assert_eq!(began.elapsed(), ENGINE_MAY_TAKE);
+        // Now the inbox is full as well.
+        let refused = handle.figures().await.unwrap_err();
+        assert!(matches!(refused, Unavailable::NotReady(_)), "{refused}");
+    }
+
+    #[tokio::test]
+    async fn who_is_refused_learns_why() {
+        let (handle, mut messages, _rest) = handle(Health::Starting);
+        let why = Unavailable::NotReady("the disk is gone".to_owned());
+        let refusing = async {
+            let message = messages.recv().await.expect("a question");
+            message.refuse(&why);
+            messages
+        };
+        let (answer, messages) = tokio::join!(handle.workers(), refusing);
+        assert_eq!(answer.unwrap_err(), why);
+        drop(messages);
+        assert_eq!(handle.workers().await.unwrap_err(), Unavailable::Stopping);
     }
 }

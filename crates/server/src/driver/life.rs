@@ -187,7 +187,10 @@ impl<'a> Life<'a> {
                 let seq = changes.seq;
                 let rows = changes.len();
                 let changes = Arc::new(changes);
-                let told = self.around.outlet.note(&self.engine, &changes);
+                let told = self
+                    .around
+                    .outlet
+                    .note(&self.engine, &changes, batch.document_bytes);
                 let outcome = self.around.writer.commit(changes);
                 self.flight = Some(Flight {
                     seq,
@@ -259,10 +262,10 @@ impl<'a> Life<'a> {
                 }
             }
             Message::Figures { answer } => {
-                let _ = answer.send((self.engine.figures(), self.engine.workers()));
+                let _ = answer.send(Ok((self.engine.figures(), self.engine.workers())));
             }
             Message::Workers { answer } => {
-                let _ = answer.send(self.engine.workers());
+                let _ = answer.send(Ok(self.engine.workers()));
             }
         }
         Ok(())

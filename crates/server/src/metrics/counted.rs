@@ -49,10 +49,10 @@ impl Counted {
                     self.scheduling_delay.observe(seconds(run.due, assigned));
                 }
                 if run.started_now || run.end.is_some() {
-                    self.jobs.of(&run.job).run(run);
+                    self.jobs.run(run);
                 }
             }
-            Fact::Unfired(unfired) => self.jobs.of(&unfired.job).unfired += 1,
+            Fact::Unfired(unfired) => self.jobs.unfired(&unfired.job),
             Fact::Job(job) if job.deed == JobDeed::Deleted => self.jobs.forget(job.job.id),
             Fact::Job(_) | Fact::Calendar(_) | Fact::Worker(_) => {}
         }

@@ -1,11 +1,14 @@
 //! Figures of each job, for as many jobs as may have series of their own.
 //!
-//! The job that was used longest ago gives way; what it had is added to `_other`, so that sums over all jobs stay whole.
+//! When all places are taken, the namespace that has most of them gives one up: that of a job whose last run did not
+//! fail, and among those of the one used longest ago. So a busy tenant takes no place from a small one, and a job that
+//! failed keeps telling so. What a job had is gone with its place; `_other` counts only what happens to jobs while they
+//! have none, so that it never grows by what happened long ago.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use drumtower_core::model::{JobId, RunState};
+use drumtower_core::model::{JobId, JobName, NamespaceName, RunState};
 
 use super::histogram::Histogram;
 use super::names::{DURATION_BOUNDS, START_BOUNDS};
@@ -46,18 +49,16 @@ impl Default for JobFigures {
 }
 
 impl JobFigures {
-    fn absorb(&mut self, other: &Self) {
-        self.completed += other.completed;
-        self.failed += other.failed;
-        self.cancelled += other.cancelled;
-        self.unfired += other.unfired;
-        self.start_delay.absorb(&other.start_delay);
-        self.duration.absorb(&other.duration);
-        self.cpu_seconds += other.cpu_seconds;
-        self.peak_memory_bytes = self.peak_memory_bytes.max(other.peak_memory_bytes);
+    fn run(&mut self, run: &RunFact) {
+        self.count(run);
+        if let Some(end) = &run.end {
+            self.peak_memory_bytes = end.peak_memory_bytes;
+            self.last_failed = failed(run);
+        }
     }
 
-    pub fn run(&mut self, run: &RunFact) {
+    /// What can be said of runs of several jobs together.
+    fn count(&mut self, run: &RunFact) {
         if let (true, Some(started)) = (run.started_now, run.started) {
             self.start_delay
                 .observe(super::counted::seconds(run.due, started));
@@ -72,9 +73,11 @@ impl JobFigures {
             self.duration.observe(end.duration_ms as f64 / 1e3);
         }
         self.cpu_seconds += end.cpu_ms as f64 / 1e3;
-        self.peak_memory_bytes = end.peak_memory_bytes;
-        self.last_failed = run.state == RunState::Failed;
     }
+}
+
+fn failed(run: &RunFact) -> bool {
+    run.state == RunState::Failed
 }
 
 struct Kept {
@@ -83,60 +86,129 @@ struct Kept {
     figures: JobFigures,
 }
 
+impl Kept {
+    fn turn(&self) -> Turn {
+        (self.figures.last_failed, self.used, self.key.id)
+    }
+}
+
+/// Whose turn it is to give way within a namespace: jobs that did not fail first, then by last use.
+type Turn = (bool, u64, JobId);
+
 #[derive(Default)]
 pub struct Jobs {
     kept: BTreeMap<JobId, Kept>,
-    by_use: BTreeMap<u64, JobId>,
+    turns: BTreeMap<NamespaceName, BTreeSet<Turn>>,
+    /// No two jobs with one name have series at once: they would be the same series.
+    named: BTreeMap<(NamespaceName, JobName), JobId>,
     clock: u64,
     pub others: JobFigures,
-    /// Whether any job ever gave way or was deleted.
+    /// Whether anything was ever counted in `others`.
     pub crowded: bool,
 }
 
 impl Jobs {
-    /// The figures of a job, which is now the one used last.
-    pub fn of(&mut self, key: &Arc<JobKey>) -> &mut JobFigures {
-        self.clock += 1;
-        let clock = self.clock;
-        if !self.kept.contains_key(&key.id) {
-            if self.kept.len() >= KEPT {
-                self.give_way();
-            }
-            let kept = Kept {
-                key: Arc::clone(key),
-                used: clock,
-                figures: JobFigures::default(),
-            };
-            self.kept.insert(key.id, kept);
-            self.by_use.insert(clock, key.id);
-        }
-        let kept = self.kept.get_mut(&key.id);
-        match kept {
+    pub fn run(&mut self, run: &RunFact) {
+        let place = !run.job_deleted && self.place(&run.job, failed(run));
+        match self.kept.get_mut(&run.job.id).filter(|_| place) {
             Some(kept) => {
-                if kept.used != clock {
-                    self.by_use.remove(&kept.used);
-                    kept.used = clock;
-                    self.by_use.insert(clock, key.id);
-                }
-                &mut kept.figures
+                kept.figures.run(run);
+                self.used(run.job.id);
             }
-            None => &mut self.others,
+            None => {
+                self.crowded = true;
+                self.others.count(run);
+            }
         }
     }
 
-    /// A job that is gone has no series of its own any more.
+    pub fn unfired(&mut self, job: &Arc<JobKey>) {
+        let place = self.place(job, false);
+        match self.kept.get_mut(&job.id).filter(|_| place) {
+            Some(kept) => {
+                kept.figures.unfired += 1;
+                self.used(job.id);
+            }
+            None => {
+                self.crowded = true;
+                self.others.unfired += 1;
+            }
+        }
+    }
+
+    /// Puts a job behind all others of its namespace that stand as it does.
+    fn used(&mut self, job: JobId) {
+        self.clock += 1;
+        if let Some(kept) = self.kept.get_mut(&job)
+            && let Some(turns) = self.turns.get_mut(&kept.key.namespace)
+        {
+            // Where it stood is under its last use, failed then or not.
+            turns.remove(&(true, kept.used, job));
+            turns.remove(&(false, kept.used, job));
+            kept.used = self.clock;
+            turns.insert(kept.turn());
+        }
+    }
+
+    /// Sees to it that a job has series of its own, if there is a place for it.
+    fn place(&mut self, key: &Arc<JobKey>, failing: bool) -> bool {
+        if self.kept.contains_key(&key.id) {
+            return true;
+        }
+        let name = (key.namespace.clone(), key.name.clone());
+        if let Some(before) = self.named.get(&name) {
+            self.forget(*before);
+        }
+        if self.kept.len() >= KEPT && !self.make_room(&key.namespace, failing) {
+            return false;
+        }
+        let kept = Kept {
+            key: Arc::clone(key),
+            used: self.clock,
+            figures: JobFigures::default(),
+        };
+        let turns = self.turns.entry(key.namespace.clone()).or_default();
+        turns.insert(kept.turn());
+        self.named.insert(name, key.id);
+        self.kept.insert(key.id, kept);
+        true
+    }
+
+    /// A job that is gone has no series any more.
     pub fn forget(&mut self, job: JobId) {
-        if let Some(kept) = self.kept.remove(&job) {
-            self.by_use.remove(&kept.used);
-            self.others.absorb(&kept.figures);
-            self.crowded = true;
+        let Some(kept) = self.kept.remove(&job) else {
+            return;
+        };
+        let key = &kept.key;
+        self.named
+            .remove(&(key.namespace.clone(), key.name.clone()));
+        if let Some(turns) = self.turns.get_mut(&key.namespace) {
+            turns.remove(&kept.turn());
+            if turns.is_empty() {
+                self.turns.remove(&key.namespace);
+            }
         }
     }
 
-    fn give_way(&mut self) {
-        if let Some((_, oldest)) = self.by_use.pop_first() {
-            self.forget(oldest);
+    /// Takes a place from the namespace that has most. One that has most itself gives up no job that failed for one that
+    /// did not.
+    fn make_room(&mut self, for_namespace: &NamespaceName, failing: bool) -> bool {
+        let places = |namespace: &NamespaceName| self.turns.get(namespace).map_or(0, BTreeSet::len);
+        let own = (for_namespace, places(for_namespace));
+        let most = self
+            .turns
+            .iter()
+            .map(|(namespace, turns)| (namespace, turns.len()))
+            .fold(own, |most, next| if next.1 > most.1 { next } else { most });
+        let first = self.turns.get(most.0).and_then(|turns| turns.first());
+        let Some((last_failed, _, job)) = first.copied() else {
+            return false;
+        };
+        if most.0 == for_namespace && last_failed && !failing {
+            return false;
         }
+        self.forget(job);
+        true
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (&JobKey, &JobFigures)> {
@@ -147,37 +219,141 @@ impl Jobs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use drumtower_core::model::{JobName, NamespaceName};
+    use crate::driver::tap::RunEnd;
+    use drumtower_core::model::{Reason, RunId, WallMs};
 
-    fn key(id: u64) -> Arc<JobKey> {
+    fn key(id: u64, namespace: &str, name: &str) -> Arc<JobKey> {
         Arc::new(JobKey {
             id: JobId(id),
-            namespace: NamespaceName::default(),
-            name: JobName::new("j").unwrap(),
+            namespace: NamespaceName::new(namespace).unwrap(),
+            name: JobName::new(name).unwrap(),
         })
     }
 
+    fn ended(job: &Arc<JobKey>, state: RunState) -> RunFact {
+        RunFact {
+            run: RunId(1),
+            job: Arc::clone(job),
+            job_deleted: false,
+            state,
+            made: false,
+            started_now: false,
+            created: WallMs(0),
+            due: WallMs(0),
+            at: WallMs(0),
+            attempts: 1,
+            assigned: None,
+            started: None,
+            worker: None,
+            end: Some(RunEnd {
+                reason: Reason::Succeeded,
+                duration_ms: 0,
+                exit_code: None,
+                cpu_ms: 0,
+                peak_memory_bytes: 0,
+                error: None,
+            }),
+        }
+    }
+
+    fn complete(jobs: &mut Jobs, id: u64, namespace: &str) {
+        let job = key(id, namespace, &format!("j{id}"));
+        jobs.run(&ended(&job, RunState::Completed));
+    }
+
+    fn fail(jobs: &mut Jobs, id: u64, namespace: &str) {
+        let job = key(id, namespace, &format!("j{id}"));
+        jobs.run(&ended(&job, RunState::Failed));
+    }
+
+    fn has(jobs: &Jobs, id: u64) -> bool {
+        let same = jobs.kept.len() == jobs.named.len()
+            && jobs.kept.len() == jobs.turns.values().map(BTreeSet::len).sum::<usize>();
+        assert!(same, "the three tables tell of the same jobs");
+        jobs.iter().any(|(key, _)| key.id == JobId(id))
+    }
+
     #[test]
-    fn the_job_used_longest_ago_gives_way_and_nothing_is_lost() {
+    fn the_job_used_longest_ago_gives_way_and_its_past_is_not_counted_anew() {
         let mut jobs = Jobs::default();
         for id in 0..KEPT as u64 {
-            jobs.of(&key(id)).completed += 1;
+            complete(&mut jobs, id, "a");
         }
-        jobs.of(&key(0)).completed += 1;
-        jobs.of(&key(5000)).completed += 1;
+        complete(&mut jobs, 0, "a");
+        complete(&mut jobs, 5000, "a");
         assert_eq!(jobs.iter().count(), KEPT);
-        assert!(
-            jobs.iter().any(|(key, _)| key.id == JobId(0)),
-            "it was used again"
-        );
-        assert!(
-            !jobs.iter().any(|(key, _)| key.id == JobId(1)),
-            "its turn to go"
-        );
-        let kept: u64 = jobs.iter().map(|(_, figures)| figures.completed).sum();
+        assert!(has(&jobs, 0), "it was used again");
+        assert!(!has(&jobs, 1), "its turn to go");
         assert_eq!(
-            (kept + jobs.others.completed, jobs.others.completed),
-            (1002, 1)
+            (jobs.others.completed, jobs.crowded),
+            (0, false),
+            "what happened long ago is no event of now"
         );
+    }
+
+    #[test]
+    fn a_job_that_failed_outlasts_any_number_that_did_not() {
+        let mut jobs = Jobs::default();
+        fail(&mut jobs, 1, "a");
+        for id in 0..3 * KEPT as u64 {
+            complete(&mut jobs, 10 + id, "a");
+        }
+        assert!(has(&jobs, 1));
+        complete(&mut jobs, 1, "a");
+        for id in 0..KEPT as u64 {
+            complete(&mut jobs, 10 + id, "a");
+        }
+        assert!(!has(&jobs, 1), "it is like the others now");
+    }
+
+    #[test]
+    fn where_all_failed_one_that_did_not_is_counted_with_the_others() {
+        let mut jobs = Jobs::default();
+        for id in 0..KEPT as u64 {
+            fail(&mut jobs, id, "a");
+        }
+        complete(&mut jobs, 5000, "a");
+        jobs.unfired(&key(5000, "a", "j5000"));
+        assert!(!has(&jobs, 5000) && jobs.crowded);
+        assert_eq!((jobs.others.completed, jobs.others.unfired), (1, 1));
+        fail(&mut jobs, 5001, "a");
+        assert!(has(&jobs, 5001) && !has(&jobs, 0));
+        assert!(!jobs.others.last_failed);
+    }
+
+    #[test]
+    fn a_busy_namespace_takes_no_place_from_a_small_one() {
+        let mut jobs = Jobs::default();
+        for id in 0..3 {
+            complete(&mut jobs, id, "small");
+        }
+        for id in 0..2 * KEPT as u64 {
+            fail(&mut jobs, 10 + id, "busy");
+        }
+        assert!((0..3).all(|id| has(&jobs, id)));
+        complete(&mut jobs, 5000, "third");
+        assert!(has(&jobs, 5000), "one that has none gets a place");
+        assert_eq!(jobs.iter().count(), KEPT);
+    }
+
+    #[test]
+    fn a_job_that_is_gone_has_no_series_and_none_comes_twice() {
+        let mut jobs = Jobs::default();
+        let (old, new) = (key(1, "a", "x"), key(2, "a", "x"));
+        jobs.run(&ended(&old, RunState::Completed));
+        jobs.run(&ended(&new, RunState::Completed));
+        assert!(!has(&jobs, 1) && has(&jobs, 2));
+        jobs.run(&RunFact {
+            job_deleted: true,
+            ..ended(&old, RunState::Failed)
+        });
+        assert!(!has(&jobs, 1) && has(&jobs, 2));
+        assert_eq!(jobs.others.failed, 1);
+        jobs.forget(JobId(2));
+        jobs.run(&RunFact {
+            job_deleted: true,
+            ..ended(&new, RunState::Completed)
+        });
+        assert_eq!((jobs.iter().count(), jobs.others.completed), (0, 1));
     }
 }

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use drumtower_proto::worker::v1 as wire;
+use drumtower_server::api::changes::{STREAMS, STREAMS_OF_TOKEN};
 
 use crate::client::Client;
 use crate::server::{PATIENCE, Server, eventually, rand_name};
@@ -312,25 +313,61 @@ async fn what_the_ring_no_longer_holds_is_a_gap() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn streams_are_bounded_and_their_places_are_given_back() {
+async fn streams_are_bounded_for_each_token_and_their_places_are_given_back() {
     let server = Server::start().await;
-    let viewer = server.client("viewer", None).await;
     let mut open = Vec::new();
-    for _ in 0..drumtower_server::api::changes::STREAMS {
-        open.push(viewer.lines(PATH));
+    let mut viewers = Vec::new();
+    for _ in 0..STREAMS / STREAMS_OF_TOKEN {
+        let viewer = server.client("viewer", None).await;
+        for _ in 0..STREAMS_OF_TOKEN {
+            let mut stream = viewer.lines(PATH);
+            stream.recv().await.expect("it is open");
+            open.push(stream);
+        }
+        if viewers.is_empty() {
+            let refused = viewer.get(PATH).await;
+            assert!(!refused.header("retry-after").is_empty());
+            let told = refused.problem(429, "too_many_streams");
+            let detail = told["detail"].as_str().unwrap();
+            assert!(detail.starts_with("this token has 16 streams"), "{detail}");
+        }
+        viewers.push(viewer);
     }
-    for stream in &mut open {
-        stream.recv().await.expect("it is open");
-    }
-    let refused = viewer.get(PATH).await;
-    assert!(!refused.header("retry-after").is_empty());
-    refused.problem(429, "too_many_streams");
+    let late = server.client("viewer", None).await;
+    late.get(PATH).await.problem(429, "too_many_streams");
     open.clear();
     // Readers notice at the next line that nobody listens to them.
-    eventually("a place is free", async || {
-        put(&server.admin(), "a", &rand_name()).await;
-        (viewer.status(PATH).await == 200).then_some(())
-    })
-    .await;
+    for viewer in [&viewers[0], &late] {
+        eventually("a place is free", async || {
+            put(&server.admin(), "a", &rand_name()).await;
+            (viewer.status(PATH).await == 200).then_some(())
+        })
+        .await;
+    }
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bound_token_does_not_learn_how_much_its_neighbours_do() {
+    let server = Server::start().await;
+    let admin = server.admin();
+    put(&admin, "a", "busy").await;
+    put(&admin, "b", "own").await;
+    let tenant = server.client("viewer", Some("b")).await;
+    let (stream, ready) = Stream::resume(&tenant, "?kind=run", &[]).await;
+    drop(stream);
+    flood(&admin, "a", "busy", 70_000).await;
+    let (mut back, again) =
+        Stream::resume(&tenant, "?kind=run", &[("last-event-id", &ready.id)]).await;
+    let resync = back.next().await.unwrap();
+    assert_eq!(resync.data, json!({"reason": "missed"}));
+    let place = |id: &str| id.split_once('-').unwrap().1.to_owned();
+    for id in [&ready.id, &again.id, &resync.id] {
+        assert_eq!(
+            place(id).len(),
+            48,
+            "of one length whatever the number: {id}"
+        );
+    }
     server.stop().await;
 }

@@ -127,7 +127,7 @@ async fn provoke(server: &Server, kind: Kind) -> Answer {
 async fn too_many_streams(server: &Server) -> Answer {
     let (admin, path) = (server.admin(), "/api/v1/changes");
     let mut open = Vec::new();
-    for _ in 0..drumtower_server::api::changes::STREAMS {
+    for _ in 0..drumtower_server::api::changes::STREAMS_OF_TOKEN {
         let mut stream = admin.lines(path);
         stream.recv().await.expect("it is open");
         open.push(stream);

@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::client::Client;
-use crate::server::Server;
+use crate::faults::{Fault, Faulty};
+use crate::server::{Server, eventually};
 
 const JOB: &str = "/api/v1/namespaces/default/jobs/report";
 
@@ -20,6 +21,67 @@ async fn patch(client: &Client, headers: &[(&str, &str)], body: Value) -> crate:
     client
         .call("PATCH", JOB, headers, Some(body.to_string()))
         .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_patch_to_another_kind_of_task_takes_the_old_one_away() {
+    let server = Server::start().await;
+    let admin = server.admin();
+    admin.put(JOB, &manifest()).await.expect(201);
+    let http = json!({"url": "https://example.com/x"});
+    let refused = patch(&admin, &[], json!({"task": {"http": http}})).await;
+    let told = refused.problem(422, "invalid_field");
+    assert_eq!(told["field"], "task");
+    let detail = told["detail"].as_str().unwrap();
+    assert!(detail.contains("set \"exec\": null"), "{detail}");
+    let done = patch(&admin, &[], json!({"task": {"exec": null, "http": http}})).await;
+    let task = done.expect(200)["spec"]["task"].clone();
+    assert_eq!(task["http"]["url"], http["url"]);
+    assert!(task.get("exec").is_none());
+    server.stop().await;
+}
+
+/// Requests that take their turn after what was sent before them, as far as one can tell from outside.
+async fn some_turns(client: &Client) {
+    for _ in 0..10 {
+        client.get("/healthz").await;
+    }
+}
+
+/// A commit is held, so the store shows the job as it was before an edit that the engine knows already.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_that_was_edited_after_it_was_chosen_is_left_alone() {
+    let (faulty, server) = Faulty::start().await;
+    let admin = server.admin();
+    let told = eventually("the edit comes between choosing and deleting", async || {
+        admin.put(JOB, &manifest()).await;
+        faulty.set(Fault::Held);
+        let client = server.admin();
+        let editing =
+            tokio::spawn(
+                async move { patch(&client, &[], json!({"labels": {"team": "web"}})).await },
+            );
+        some_turns(&admin).await;
+        let client = server.admin();
+        let deleting = tokio::spawn(async move {
+            let body = json!({"labels": {"team": "docs"}});
+            client.post(&format!("{BULK}:delete"), &body).await
+        });
+        some_turns(&admin).await;
+        faulty.set(Fault::None);
+        let (edited, told) = (editing.await.unwrap(), deleting.await.unwrap().expect(200));
+        // Otherwise the two did not meet: the job was deleted first, or chosen when it was edited, or had to wait.
+        let met = edited.status == 200
+            && told["matched"] == 1
+            && told["items"][0]["problem"]["code"] != "overloaded";
+        met.then_some(told)
+    })
+    .await;
+    assert_eq!(told["items"][0]["result"], "failed", "{told}");
+    assert_eq!(told["items"][0]["problem"]["code"], "stale", "{told}");
+    assert_eq!(told["changed"], 0);
+    admin.get(JOB).await.expect(200);
+    server.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

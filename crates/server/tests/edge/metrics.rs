@@ -197,6 +197,51 @@ async fn a_bound_token_sees_its_own_jobs_and_nothing_of_the_server() {
     server.stop().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deleted_job_has_no_series_and_its_namesake_has_its_own() {
+    let (server, mut worker) = used().await;
+    let admin = server.admin();
+    let path = "/api/v1/namespaces/a/jobs/one";
+    let runs = format!("{path}/runs");
+    admin.post(&runs, &json!({})).await.expect(201);
+    let late = worker.assignment().await.attempt.unwrap();
+    assert_eq!(admin.delete(path).await.status, 204);
+    let manifest = json!({"kind": "Job", "task": {"exec": {"argv": ["true"]}}});
+    let count = |namespace, job, outcome| {
+        format!(
+            "drumtower_runs_ended_total{{namespace=\"{namespace}\",job=\"{job}\",outcome=\"{outcome}\"}}"
+        )
+    };
+    worker
+        .finish_with(late, |end| end.outcome = wire::Outcome::Failed.into())
+        .await;
+    let ghost = eventually("the late run is counted", async || {
+        let scrape = Scrape::of(&admin).await;
+        let failed = scrape.samples.get(&count("_other", "_other", "failed"));
+        (failed == Some(&1.0)).then_some(scrape)
+    })
+    .await;
+    assert!(!ghost.mentions("job=\"one\""), "{ghost:?}");
+    let other = "{namespace=\"_other\",job=\"_other\"}";
+    assert_eq!(
+        ghost.value(&format!("drumtower_run_last_failed{other}")),
+        0.0,
+        "of nobody in particular"
+    );
+    admin.put(path, &manifest).await.expect(201);
+    admin.post(&runs, &json!({})).await.expect(201);
+    let attempt = worker.assignment().await.attempt.unwrap();
+    worker.finish_with(attempt, |_| {}).await;
+    let scrape = eventually("the namesake is counted", async || {
+        let scrape = Scrape::of(&admin).await;
+        let completed = scrape.samples.get(&count("a", "one", "completed"));
+        (completed == Some(&1.0)).then_some(scrape)
+    })
+    .await;
+    assert_eq!(scrape.value(&count("a", "one", "failed")), 0.0);
+    server.stop().await;
+}
+
 /// The rows of the tables on the page: name, type, labels.
 fn promised() -> BTreeMap<String, (String, BTreeSet<String>)> {
     let page = concat!(

@@ -120,3 +120,28 @@ async fn its_examples_of_requests_are_taken() {
     assert!(tried >= 10, "{tried}");
     server.stop().await;
 }
+
+/// A wrong token is delayed, and beyond what may wait the answer is 429: that can happen at every door with a lock.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_guarded_door_may_be_too_busy() {
+    let server = Server::start().await;
+    let mut guarded = 0;
+    for described in described(&server.admin()).await {
+        let responses = &described.operation["responses"];
+        if responses.get("401").is_some() {
+            guarded += 1;
+            let told = responses["429"]["description"].as_str();
+            let at = format!("{} {}", described.method, described.path);
+            assert!(
+                told.is_some_and(|text| text.contains("`overloaded`")),
+                "{at}"
+            );
+            assert!(
+                responses["429"]["headers"].get("Retry-After").is_some(),
+                "{at}"
+            );
+        }
+    }
+    assert!(guarded > 20, "{guarded}");
+    server.stop().await;
+}

@@ -26,12 +26,18 @@ impl Engine {
         {
             return Ok(reply(row.clone(), false));
         }
-        if !self.settings.contains_key(&key) && self.settings.len() >= Limits::SETTINGS {
+        if current.is_none() && self.is_out_of_settings() {
             let message = format!("there are {} already: delete one", Limits::SETTINGS);
             return Err(Refusal::Invalid(SpecError::new("settings", message)));
         }
         let row = self.change_setting(now, actor, key, Some(value));
         Ok(reply(row, current.is_none()))
+    }
+
+    /// Rows of deleted settings stay, so that no revision comes twice; they take nobody's place.
+    fn is_out_of_settings(&self) -> bool {
+        let with_value = || self.settings.values().filter(|row| row.value.is_some());
+        self.settings.len() >= Limits::SETTINGS && with_value().count() >= Limits::SETTINGS
     }
 
     /// The setting as it stands, at the revision that the caller expects; `None` when it is not set.
@@ -91,8 +97,8 @@ impl Engine {
             name: key.name.to_string(),
         };
         self.record_deed(now, actor, SegmentId(0), action, object, told);
-        self.settings.insert(key.clone(), row.clone());
-        self.building.setting(key);
+        self.building.setting(&row);
+        self.settings.insert(key, row.clone());
         self.effect(Effect::SettingsChanged);
         row
     }

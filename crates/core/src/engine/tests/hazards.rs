@@ -485,3 +485,70 @@ fn days_added_to_a_calendar_are_accounted_for_when_the_server_dies_before_the_sw
     let unfired: u64 = world.tables.unfired.values().map(|range| range.count).sum();
     assert_eq!(runs + unfired, 3, "{runs} runs, {unfired} recorded");
 }
+
+/// Commits hold a bounded number of bytes, whatever the bytes belong to.
+#[test]
+fn definitions_and_settings_fill_a_batch_with_their_bytes() {
+    let long = "x".repeat(60_000);
+    let job = |n: usize| {
+        let spec = serde_json::json!({
+            "kind": "Job", "namespace": "default", "name": format!("j{n}"),
+            "task": {"exec": {"argv": ["true", &long]}},
+        });
+        Command::PutJob {
+            spec: Box::new(serde_json::from_value(spec).expect("a valid manifest")),
+            condition: Condition::Any,
+        }
+    };
+    let calendar = |n: usize| {
+        let days: Vec<String> = (0..3_000)
+            .map(|day| {
+                format!(
+                    "{}-{:02}-{:02}",
+                    2030 + day / 336,
+                    day / 28 % 12 + 1,
+                    day % 28 + 1
+                )
+            })
+            .collect();
+        let spec = serde_json::json!({
+            "kind": "Calendar", "namespace": "default", "name": format!("c{n}"), "include": days,
+        });
+        Command::PutCalendar {
+            spec: serde_json::from_value(spec).expect("a valid manifest"),
+            condition: Condition::Any,
+        }
+    };
+    let setting = |n: usize| {
+        let rule = serde_json::json!({
+            "on": ["failure"],
+            "email": (0..20).map(|m| format!("{m}@{}.example", "x".repeat(60))).collect::<Vec<_>>(),
+        });
+        let value = serde_json::json!({"rules": vec![rule; 8]});
+        Command::PutSetting {
+            key: SettingKey {
+                namespace: Some(NamespaceName::new(&format!("n{n}")).expect("a name")),
+                name: SettingName::Notify,
+            },
+            value: JsonText::parse("value", &value.to_string()).expect("JSON"),
+            condition: Condition::Any,
+        }
+    };
+    let commands: [&dyn Fn(usize) -> Command; 3] = [&job, &calendar, &setting];
+    for (kind, command) in commands.into_iter().enumerate() {
+        let mut world = World::new();
+        world.commit();
+        let mut count = 0;
+        while !world.engine.is_full() {
+            count += 1;
+            assert!(count < 500, "command {kind} brings no bytes");
+            world.step(Input::Command {
+                ticket: Ticket(count as u64),
+                actor: Actor::new("t"),
+                command: command(count),
+            });
+        }
+        let batch = world.engine.take_batch(world.now).expect("a batch");
+        assert!(batch.document_bytes >= Limits::COMMIT_BYTES / 2, "{kind}");
+    }
+}

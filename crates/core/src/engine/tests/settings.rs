@@ -71,3 +71,41 @@ fn a_wrong_value_changes_nothing() {
     assert!(matches!(refused, Err(Refusal::Invalid(error)) if error.field == "value.rules[0]"));
     assert!(world.tables.settings.is_empty() && world.tables.audit.is_empty());
 }
+
+fn put_of(world: &mut World, namespace: usize) -> Result<Reply, Refusal> {
+    let namespace = NamespaceName::new(&format!("n{namespace}")).expect("a name");
+    let key = SettingKey {
+        namespace: Some(namespace),
+        name: SettingName::Notify,
+    };
+    world.command(Command::PutSetting {
+        key,
+        value: JsonText::parse("value", "{}").expect("JSON"),
+        condition: Condition::Any,
+    })
+}
+
+#[test]
+fn a_deleted_setting_takes_no_place() {
+    let mut world = World::new();
+    for namespace in 0..Limits::SETTINGS {
+        put_of(&mut world, namespace).unwrap();
+    }
+    let refused = put_of(&mut world, Limits::SETTINGS).unwrap_err();
+    assert!(matches!(refused, Refusal::Invalid(error) if error.field == "settings"));
+    let key = SettingKey {
+        namespace: Some(NamespaceName::new("n7").expect("a name")),
+        name: SettingName::Notify,
+    };
+    let delete = Command::DeleteSetting {
+        key,
+        condition: Condition::Any,
+    };
+    world.command(delete).unwrap();
+    put_of(&mut world, Limits::SETTINGS).unwrap();
+    let refused = put_of(&mut world, 7);
+    assert!(
+        refused.is_err(),
+        "one that was deleted is one more when it comes back"
+    );
+}

@@ -9,6 +9,7 @@ use drumtower_core::model::{
 use serde::Serialize;
 
 use super::super::time::Time;
+use super::id::Ids;
 use super::window::{Message, Tally};
 
 #[derive(Serialize)]
@@ -95,19 +96,20 @@ struct Ready<'a> {
 #[derive(Serialize)]
 struct Resync {
     reason: &'static str,
-    missed: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    missed: Option<u64>,
 }
 
 /// Text that grows message by message.
 pub struct Writer<'a> {
-    life: &'a str,
+    ids: &'a Ids,
     text: String,
 }
 
 impl<'a> Writer<'a> {
-    pub fn new(life: &'a str) -> Self {
+    pub fn new(ids: &'a Ids) -> Self {
         Self {
-            life,
+            ids,
             text: String::new(),
         }
     }
@@ -118,7 +120,8 @@ impl<'a> Writer<'a> {
 
     /// A comment that keeps the connection alive, with the place that the client may come back to.
     pub fn heartbeat(&mut self, place: u64) {
-        let _ = write!(self.text, ": heartbeat\nid: {}-{place}\n\n", self.life);
+        let id = self.ids.seal(place);
+        let _ = write!(self.text, ": heartbeat\nid: {id}\n\n");
     }
 
     pub fn message(&mut self, message: &Message, place: u64) {
@@ -226,11 +229,8 @@ impl<'a> Writer<'a> {
     fn event(&mut self, name: &str, data: &impl Serialize, place: u64) {
         // Rows that serde derives and that hold no map cannot fail; an empty object would tell if one did.
         let data = serde_json::to_string(data).unwrap_or_else(|_| "{}".to_owned());
-        let life = self.life;
-        let _ = write!(
-            self.text,
-            "event: {name}\nid: {life}-{place}\ndata: {data}\n\n"
-        );
+        let id = self.ids.seal(place);
+        let _ = write!(self.text, "event: {name}\nid: {id}\ndata: {data}\n\n");
     }
 
     pub fn take(self) -> String {

@@ -3,68 +3,108 @@
 //! A stream is a listener of the driver's tap with a filter, a window that folds what happened between two flushes, and
 //! a bound on messages. `wish` reads what the caller wants, `window` folds, `message` writes, `stream` carries it out.
 //!
-//! An id is the life of this server and the number of the last fact that was folded into what was sent: a client that
+//! An [id](id) stands for the last fact that was folded into what was sent: a client that
 //! comes back with it goes on there, as long as the ring of the tap reaches so far back. What it does not reach, and what
 //! another life of the server told, is answered by `resync`: read again what matters, then go on listening.
 
+mod id;
 mod message;
 mod stream;
 mod window;
 mod wish;
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::Extension;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, Uri, header};
 use axum::response::{IntoResponse, Response};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use drumtower_core::model::TokenId;
+use tokio::sync::mpsc;
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
 
 use super::Edge;
 use super::problem::{Kind, Problem};
 use crate::auth::Principal;
+use id::Ids;
 use stream::Stream;
 use wish::{Resume, Wish};
 
 /// Streams that may be open at once.
 pub const STREAMS: usize = 256;
+/// Streams of one token, so that nobody takes the places of all.
+pub const STREAMS_OF_TOKEN: usize = 16;
+
+/// How many streams each token has open; the machine's own has no row.
+type Open = BTreeMap<Option<TokenId>, usize>;
 
 /// What all streams of a server share.
 #[derive(Clone)]
 pub struct Streams {
-    /// Drawn anew for each life of the server.
-    life: Arc<str>,
-    free: Arc<Semaphore>,
+    ids: Ids,
+    open: Arc<Mutex<Open>>,
 }
 
 impl Streams {
     pub fn new() -> std::io::Result<Self> {
-        let life = getrandom::u32().map_err(std::io::Error::other)?;
         Ok(Self {
-            life: Arc::from(format!("{life:08x}")),
-            free: Arc::new(Semaphore::new(STREAMS)),
+            ids: Ids::new()?,
+            open: Arc::default(),
         })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How many are open.
     pub fn open(&self) -> usize {
-        STREAMS.saturating_sub(self.free.available_permits())
+        self.lock().values().sum()
     }
 
-    fn enter(&self) -> Result<OwnedSemaphorePermit, Problem> {
-        Arc::clone(&self.free)
-            .try_acquire_owned()
-            .map_err(|_| Problem {
-                retry_after_s: Some(5),
-                ..Problem::new(
-                    Kind::TooManyStreams,
-                    format!("{STREAMS} streams of changes are open already: close one, or try again in 5 s"),
-                )
-            })
+    fn enter(&self, token: Option<TokenId>) -> Result<Place, Problem> {
+        let mut open = self.lock();
+        let all: usize = open.values().sum();
+        let own = open.get(&token).copied().unwrap_or_default();
+        let detail = if own >= STREAMS_OF_TOKEN {
+            format!(
+                "this token has {STREAMS_OF_TOKEN} streams of changes open already: close one, or try again in 5 s"
+            )
+        } else if all >= STREAMS {
+            format!("{STREAMS} streams of changes are open already: close one, or try again in 5 s")
+        } else {
+            open.insert(token, own + 1);
+            return Ok(Place {
+                streams: self.clone(),
+                token,
+            });
+        };
+        Err(Problem {
+            retry_after_s: Some(5),
+            ..Problem::new(Kind::TooManyStreams, detail)
+        })
+    }
+}
+
+/// The place of one open stream, given back when it is dropped.
+struct Place {
+    streams: Streams,
+    token: Option<TokenId>,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut open = self.streams.lock();
+        if let Some(count) = open.get_mut(&self.token) {
+            *count -= 1;
+            if *count == 0 {
+                open.remove(&self.token);
+            }
+        }
     }
 }
 
@@ -75,10 +115,11 @@ pub async fn follow(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let wish = Wish::read(&uri, &principal)?;
-    let resume = Resume::read(&headers, &edge.streams.life)?;
-    let place = edge.streams.enter()?;
+    let resume = Resume::read(&headers, &edge.streams.ids)?;
+    let place = edge.streams.enter(principal.token)?;
+    let bound = principal.namespace.is_some();
     let (out, pieces) = mpsc::channel(1);
-    tokio::spawn(Stream::new(edge, wish, resume, out, place).run(principal));
+    tokio::spawn(Stream::new(edge, wish, resume, out, bound, place).run(principal));
     let body = Body::from_stream(ReceiverStream::new(pieces).map(Ok::<Bytes, Infallible>));
     let headers = [
         (

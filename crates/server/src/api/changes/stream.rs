@@ -5,12 +5,14 @@
 use std::time::Duration;
 
 use axum::body::Bytes;
-use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::super::Edge;
+use super::Place;
+use super::id::Ids;
 use super::message::Writer;
-use super::window::Window;
+use super::window::{Message, Window};
 use super::wish::{Resume, Wish};
 use crate::auth::Principal;
 use crate::driver::tap::{Heard, Subscription};
@@ -19,6 +21,8 @@ use crate::driver::tap::{Heard, Subscription};
 const FLUSH_EVERY: Duration = Duration::from_millis(50);
 /// After a silence so long there is a sign of life.
 const HEARTBEAT: Duration = Duration::from_secs(15);
+/// A client that does not take what it is sent for so long is gone, and its place is someone else's.
+const SEND_MAY_TAKE: Duration = Duration::from_secs(30);
 
 pub struct Stream {
     edge: Edge,
@@ -33,7 +37,9 @@ pub struct Stream {
     budget: f64,
     refilled: Instant,
     flushed: Instant,
-    _place: OwnedSemaphorePermit,
+    /// It is bound to a namespace: how much happens in the others is not for it to know.
+    bound: bool,
+    _place: Place,
 }
 
 impl Stream {
@@ -42,7 +48,8 @@ impl Stream {
         wish: Wish,
         resume: Resume,
         out: mpsc::Sender<Bytes>,
-        place: OwnedSemaphorePermit,
+        bound: bool,
+        place: Place,
     ) -> Self {
         let (tap, interest) = (edge.handle.tap(), wish.interest());
         let mut window = Window::default();
@@ -66,6 +73,7 @@ impl Stream {
             heard,
             refilled: now,
             flushed: now,
+            bound,
             _place: place,
         }
     }
@@ -86,8 +94,8 @@ impl Stream {
     }
 
     async fn tell(mut self) {
-        let life = self.edge.streams.life.clone();
-        let mut greeting = Writer::new(&life);
+        let ids = self.edge.streams.ids.clone();
+        let mut greeting = Writer::new(&ids);
         greeting.ready(&self.edge.server, self.wish.rate, self.sent);
         let mut going = self.send(greeting).await;
         while going {
@@ -101,7 +109,7 @@ impl Stream {
             }
             tokio::time::sleep_until(self.flushed + FLUSH_EVERY).await;
             self.gather().await;
-            going = self.flush(&life).await;
+            going = self.flush(&ids).await;
         }
     }
 
@@ -127,9 +135,9 @@ impl Stream {
     }
 
     /// Sends what there is as far as the rate allows; false when nobody takes it.
-    async fn flush(&mut self, life: &str) -> bool {
+    async fn flush(&mut self, ids: &Ids) -> bool {
         self.refill();
-        let mut text = Writer::new(life);
+        let mut text = Writer::new(ids);
         if self.window.is_empty() {
             if self.flushed.elapsed() < HEARTBEAT {
                 return true;
@@ -140,7 +148,10 @@ impl Stream {
             tokio::time::sleep(FLUSH_EVERY).await;
             return true;
         } else {
-            let messages = self.window.take(self.budget as usize);
+            let mut messages = self.window.take(self.budget as usize);
+            if self.bound {
+                messages.iter_mut().for_each(Message::leave_out_missed);
+            }
             self.budget -= messages.len() as f64;
             let last = messages.len() - 1;
             for (index, message) in messages.iter().enumerate() {
@@ -161,8 +172,32 @@ impl Stream {
     }
 
     async fn send(&mut self, text: Writer<'_>) -> bool {
-        let sent = self.out.send(Bytes::from(text.take())).await.is_ok();
+        let sent = hand_over(&self.out, Bytes::from(text.take())).await;
         self.flushed = Instant::now();
         sent
+    }
+}
+
+/// False when nobody takes it.
+async fn hand_over(out: &mpsc::Sender<Bytes>, piece: Bytes) -> bool {
+    let sent = tokio::time::timeout(SEND_MAY_TAKE, out.send(piece)).await;
+    matches!(sent, Ok(Ok(())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_takes_nothing_is_given_up() {
+        let (out, mut pieces) = mpsc::channel(1);
+        assert!(hand_over(&out, Bytes::from("1")).await);
+        let began = Instant::now();
+        assert!(!hand_over(&out, Bytes::from("2")).await);
+        assert_eq!(began.elapsed(), SEND_MAY_TAKE);
+        pieces.recv().await;
+        assert!(hand_over(&out, Bytes::from("3")).await, "one that reads");
+        drop(pieces);
+        assert!(!hand_over(&out, Bytes::from("4")).await);
     }
 }

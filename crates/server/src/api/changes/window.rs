@@ -1,9 +1,11 @@
 //! What happened between two flushes, folded: each thing once, in its last state; under load, counts for each job.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use drumtower_core::model::{CalendarName, JobId, NamespaceName, RunId, RunState, WorkerName};
+use drumtower_core::model::{
+    CalendarName, JobId, NamespaceName, RunId, RunState, WallMs, WorkerName,
+};
 
 use crate::driver::tap::{CalendarFact, Fact, JobFact, JobKey, RunFact, UnfiredFact, WorkerFact};
 
@@ -11,6 +13,8 @@ use crate::driver::tap::{CalendarFact, Fact, JobFact, JobKey, RunFact, UnfiredFa
 const RUNS: usize = 1000;
 /// Jobs that a window counts apart; the rest is counted together.
 const JOBS: usize = 1000;
+/// Jobs that are told apart only to say how many there were; beyond that the number is too small.
+const BEYOND: usize = 10_000;
 /// Jobs, calendars and workers that a window keeps; beyond that the client reads them anew.
 const OTHERS: usize = 1000;
 /// Summaries in one flush.
@@ -69,19 +73,30 @@ pub enum Message {
     },
     Resync {
         reason: &'static str,
-        missed: u64,
+        missed: Option<u64>,
     },
+}
+
+impl Message {
+    /// Facts are numbered over all namespaces, and so are those that were missed.
+    pub fn leave_out_missed(&mut self) {
+        if let Self::Resync { missed, .. } = self {
+            *missed = None;
+        }
+    }
 }
 
 #[derive(Default)]
 pub struct Window {
     runs: BTreeMap<RunId, RunFact>,
-    unfired: BTreeMap<JobId, UnfiredFact>,
+    /// By the beginning of the range too: a job may have several.
+    unfired: BTreeMap<(JobId, WallMs), UnfiredFact>,
     /// More runs changed than are kept apart.
     crowded: bool,
     tallies: BTreeMap<JobId, (Arc<JobKey>, Tally)>,
-    /// Of jobs beyond those.
+    /// Of jobs beyond those, and which they are as far as they are told apart.
     rest: Tally,
+    beyond: BTreeSet<JobId>,
     jobs: BTreeMap<JobId, JobFact>,
     workers: BTreeMap<WorkerName, WorkerFact>,
     calendars: BTreeMap<(NamespaceName, CalendarName), CalendarFact>,
@@ -143,7 +158,8 @@ impl Window {
         };
         self.count(&unfired.job, &tally);
         if !self.crowded {
-            self.unfired.insert(unfired.job.id, unfired.clone());
+            let key = (unfired.job.id, unfired.first);
+            self.unfired.insert(key, unfired.clone());
             if self.unfired.len() > RUNS {
                 self.crowd();
             }
@@ -163,6 +179,9 @@ impl Window {
             self.tallies.insert(job.id, (Arc::clone(job), *tally));
         } else {
             self.rest.add(tally);
+            if self.beyond.len() < BEYOND {
+                self.beyond.insert(job.id);
+            }
         }
     }
 
@@ -189,7 +208,7 @@ impl Window {
                     (false, 0) => "too_many",
                     _ => "missed",
                 },
-                missed: window.missed,
+                missed: Some(window.missed),
             });
         }
         if !too_many {
@@ -199,7 +218,7 @@ impl Window {
         }
         let singles = messages.len() + window.runs.len() + window.unfired.len();
         if window.crowded || singles > budget {
-            messages.extend(summaries(window.tallies, window.rest));
+            messages.extend(summaries(window.tallies, window.rest, window.beyond.len()));
         } else {
             messages.extend(window.unfired.into_values().map(Message::Unfired));
             messages.extend(window.runs.into_values().map(Message::Run));
@@ -209,7 +228,11 @@ impl Window {
 }
 
 /// Counts of the busiest jobs, and one for all the others.
-fn summaries(tallies: BTreeMap<JobId, (Arc<JobKey>, Tally)>, mut rest: Tally) -> Vec<Message> {
+fn summaries(
+    tallies: BTreeMap<JobId, (Arc<JobKey>, Tally)>,
+    mut rest: Tally,
+    beyond: usize,
+) -> Vec<Message> {
     let mut tallies: Vec<_> = tallies.into_values().collect();
     tallies.sort_by_key(|(_, tally)| std::cmp::Reverse(tally.weight()));
     let others = tallies.split_off(SUMMARIES.min(tallies.len()));
@@ -227,7 +250,7 @@ fn summaries(tallies: BTreeMap<JobId, (Arc<JobKey>, Tally)>, mut rest: Tally) ->
     if rest.weight() > 0 {
         messages.push(Message::Runs {
             job: None,
-            jobs: others.len(),
+            jobs: others.len() + beyond,
             tally: rest,
         });
     }
@@ -237,7 +260,7 @@ fn summaries(tallies: BTreeMap<JobId, (Arc<JobKey>, Tally)>, mut rest: Tally) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use drumtower_core::model::{JobName, WallMs};
+    use drumtower_core::model::{JobName, UnfiredReason};
 
     fn run(id: u64, job: u64, state: RunState, made: bool) -> Fact {
         Fact::Run(RunFact {
@@ -247,6 +270,7 @@ mod tests {
                 namespace: NamespaceName::default(),
                 name: JobName::new(&format!("j{job}")).unwrap(),
             }),
+            job_deleted: false,
             state,
             made,
             started_now: state == RunState::Running,
@@ -310,6 +334,46 @@ mod tests {
     }
 
     #[test]
+    fn each_range_of_unfired_times_is_told_and_one_that_grew_once() {
+        let mut window = Window::default();
+        let Fact::Run(RunFact { job, .. }) = run(1, 1, RunState::Completed, false) else {
+            panic!("a run")
+        };
+        for (first, last) in [(10, 10), (10, 20), (50, 50)] {
+            window.add(&Fact::Unfired(UnfiredFact {
+                job: Arc::clone(&job),
+                first: WallMs(first),
+                last: WallMs(last),
+                count: 1,
+                reason: UnfiredReason::Misfire,
+            }));
+        }
+        let told: Vec<(i64, i64)> = window
+            .take(10)
+            .into_iter()
+            .map(|message| match message {
+                Message::Unfired(range) => (range.first.0, range.last.0),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(told, [(10, 20), (50, 50)]);
+    }
+
+    #[test]
+    fn jobs_beyond_those_counted_apart_are_counted_as_jobs() {
+        let mut window = Window::default();
+        for id in 0..3 * JOBS as u64 {
+            window.add(&run(id, id, RunState::Completed, false));
+        }
+        let messages = window.take(100);
+        let jobs = messages.iter().map(|message| match message {
+            Message::Runs { jobs, .. } => *jobs,
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(jobs.sum::<usize>(), 3 * JOBS);
+    }
+
+    #[test]
     fn a_hole_comes_first_and_once() {
         let mut window = Window::default();
         window.add(&run(1, 1, RunState::Completed, false));
@@ -318,7 +382,7 @@ mod tests {
         let messages = window.take(10);
         let resync = Message::Resync {
             reason: "missed",
-            missed: 7,
+            missed: Some(7),
         };
         assert_eq!(messages[0], resync);
         assert_eq!(messages.len(), 2);

@@ -7,6 +7,7 @@ use drumtower_core::model::{NamespaceName, RunState};
 
 use super::super::problem::{Kind, Problem};
 use super::super::query::Parameters;
+use super::id::{Ids, Known};
 use crate::auth::Principal;
 use crate::driver::tap::{Fact, Interest};
 
@@ -166,19 +167,13 @@ pub enum Resume {
 }
 
 impl Resume {
-    pub fn read(headers: &HeaderMap, life: &str) -> Result<Self, Problem> {
+    pub fn read(headers: &HeaderMap, ids: &Ids) -> Result<Self, Problem> {
         let Some(given) = headers.get("last-event-id") else {
             return Ok(Self::Now);
         };
-        let parsed = given.to_str().ok().filter(|text| text.len() <= 64);
-        let parsed = parsed.and_then(|text| {
-            let (given, seq) = text.split_once('-')?;
-            let known = given.len() == life.len() && given.bytes().all(|b| b.is_ascii_hexdigit());
-            known.then_some((given, seq.parse().ok()?))
-        });
-        match parsed {
-            Some((given, seq)) if given == life => Ok(Self::After(seq)),
-            Some(_) => Ok(Self::OtherLife),
+        match given.to_str().ok().and_then(|text| ids.open(text)) {
+            Some(Known::Place(seq)) => Ok(Self::After(seq)),
+            Some(Known::OtherLife) => Ok(Self::OtherLife),
             None => Err(Problem {
                 field: Some("Last-Event-ID".to_owned()),
                 ..Problem::new(
@@ -225,15 +220,16 @@ mod tests {
 
     #[test]
     fn only_ids_of_this_life_are_places_in_it() {
+        let (ids, others) = (Ids::new().unwrap(), Ids::new().unwrap());
         let read = |text: &str| {
             let mut headers = HeaderMap::new();
             headers.insert("last-event-id", text.parse().unwrap());
-            Resume::read(&headers, "0123abcd")
+            Resume::read(&headers, &ids)
         };
-        assert_eq!(Resume::read(&HeaderMap::new(), "0123abcd"), Ok(Resume::Now));
-        assert_eq!(read("0123abcd-7"), Ok(Resume::After(7)));
-        assert_eq!(read("0123abce-7"), Ok(Resume::OtherLife));
-        for text in ["", "7", "0123abcd-", "0123abcd--1", "0123-7", "zzzzzzzz-1"] {
+        assert_eq!(Resume::read(&HeaderMap::new(), &ids), Ok(Resume::Now));
+        assert_eq!(read(&ids.seal(7)), Ok(Resume::After(7)));
+        assert_eq!(read(&others.seal(7)), Ok(Resume::OtherLife));
+        for text in ["", "7", "0123abcd-", "0123abcd-7", "zzzzzzzz-1"] {
             assert!(read(text).is_err(), "{text}");
         }
     }

@@ -260,8 +260,9 @@ fn etag() -> Value {
 }
 
 /// What every operation behind a token may answer.
-const GUARDED: [Kind; 8] = [
+const GUARDED: [Kind; 9] = [
     Kind::Unauthenticated,
+    Kind::Overloaded,
     Kind::ForbiddenRole,
     Kind::ForbiddenNamespace,
     Kind::UnknownParameter,

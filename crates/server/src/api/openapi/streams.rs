@@ -13,7 +13,7 @@ pub fn changes(schemas: &mut Schemas) -> Entry {
     let (job, state) = (schemas.request::<JobName>(), schemas.request::<RunState>());
     let kind = json!({"type": "string", "enum": ["run", "job", "worker", "calendar"]});
     let rate = json!({"type": "integer", "minimum": 1, "maximum": 1000, "default": 200});
-    let id = json!({"type": "string", "pattern": "^[0-9a-f]{8}-[0-9]{1,19}$"});
+    let id = json!({"type": "string", "pattern": "^[0-9a-f]{8}-[0-9a-f]{48}$"});
     let events = json!({"type": "string", "description": "Events `ready`, `run`, `runs`, `unfired`, `job`, `worker`, `calendar`, `resync`, each with an id and a JSON object."});
     Entry::new("followChanges", Tag::System, "Follow what changes")
         .text("Server-sent events, without end. Changes of a run between two flushes come as one; above `max_rate`, `runs` has counts for each job. `resync` means that something was not told: read again what matters.")

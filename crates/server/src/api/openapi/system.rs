@@ -16,13 +16,14 @@ pub fn workers(schemas: &mut Schemas) -> Entry {
     Entry::new("listWorkers", Tag::Workers, "List workers")
         .text("Those that are connected, and those whose lease has not ended. Workers of every namespace are seen by everyone.")
         .answers::<Page<Worker<'static>>>(schemas, 200, "All of them.")
+        .refuses(&[Kind::NotReady])
 }
 
 pub fn worker(schemas: &mut Schemas) -> Entry {
     Entry::new("showWorker", Tag::Workers, "Show one worker")
         .text("With what it offers, how it enforces limits, and up to 100 of the runs it holds. Of several with one name it is the one that connected last.")
         .answers::<Full<'static>>(schemas, 200, "The worker.")
-        .refuses(&[Kind::NoSuchWorker])
+        .refuses(&[Kind::NoSuchWorker, Kind::NotReady])
 }
 
 pub fn create_token(schemas: &mut Schemas) -> Entry {

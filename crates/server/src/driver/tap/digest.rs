@@ -21,8 +21,13 @@ const KEYS: usize = 100_000;
 /// Runs that are remembered as running; beyond that some are counted twice.
 const RUNNING: usize = 1_000_000;
 
-/// What a commit says beside its rows: how the jobs that it names by id are called.
-pub type Names = Vec<(JobId, NamespaceName, JobName)>;
+/// What a commit says beside its rows: how a job that it names by id is called.
+pub struct Named {
+    pub id: JobId,
+    pub namespace: NamespaceName,
+    pub name: JobName,
+    pub deleted: bool,
+}
 
 #[derive(Default)]
 pub struct Digest {
@@ -33,10 +38,17 @@ pub struct Digest {
 }
 
 impl Digest {
-    pub fn commit(&mut self, changes: &ChangeSet, names: Names) -> Vec<Fact> {
+    /// That a job is gone comes last: whatever else the commit says of it is not news of something gone.
+    pub fn commit(&mut self, changes: &ChangeSet, names: Vec<Named>) -> Vec<Fact> {
+        let gone = names.iter().filter(|job| job.deleted).map(|job| job.id);
+        let gone: BTreeSet<JobId> = gone.collect();
         self.learn(names);
         let mut facts = Vec::with_capacity(changes.runs.len() + changes.jobs.len());
-        for change in changes.jobs.values() {
+        let (deleted, kept): (Vec<_>, Vec<_>) = changes
+            .jobs
+            .values()
+            .partition(|change| row(change).deleted);
+        for change in kept {
             facts.push(self.job(change, changes));
         }
         for version in changes.calendars.values() {
@@ -46,28 +58,31 @@ impl Digest {
             facts.extend(self.unfired(range));
         }
         for change in changes.runs.values() {
-            facts.extend(self.run(change));
+            facts.extend(self.run(change, &gone));
+        }
+        for change in deleted {
+            facts.push(self.job(change, changes));
         }
         facts
     }
 
-    fn learn(&mut self, names: Names) {
+    fn learn(&mut self, names: Vec<Named>) {
         if self.keys.len() + names.len() > KEYS {
             self.keys.clear();
         }
-        for (id, namespace, name) in names {
-            self.keys.entry(id).or_insert_with(|| {
+        for job in names {
+            self.keys.entry(job.id).or_insert_with(|| {
                 Arc::new(JobKey {
-                    id,
-                    namespace,
-                    name,
+                    id: job.id,
+                    namespace: job.namespace,
+                    name: job.name,
                 })
             });
         }
     }
 
     fn job(&self, change: &JobChange, changes: &ChangeSet) -> Fact {
-        let (JobChange::Insert(row) | JobChange::Update(row)) = change;
+        let row = row(change);
         let deed = if row.deleted {
             JobDeed::Deleted
         } else if changes.versions.contains_key(&(row.id, row.version)) {
@@ -106,7 +121,7 @@ impl Digest {
         }))
     }
 
-    fn run(&mut self, change: &RunChange) -> Option<Fact> {
+    fn run(&mut self, change: &RunChange, gone: &BTreeSet<JobId>) -> Option<Fact> {
         let run = change.run();
         let first = run.attempts.first();
         let started = first.and_then(|attempt| attempt.started);
@@ -114,6 +129,7 @@ impl Digest {
         Some(Fact::Run(RunFact {
             run: run.id,
             job: self.keys.get(&run.job).cloned()?,
+            job_deleted: gone.contains(&run.job),
             state: run.state,
             made: matches!(change, RunChange::Insert(_) | RunChange::InsertFinished(_)),
             started_now,
@@ -175,6 +191,11 @@ impl Digest {
     pub fn forget_fleet(&mut self) {
         self.fleet = None;
     }
+}
+
+fn row(change: &JobChange) -> &JobRow {
+    let (JobChange::Insert(row) | JobChange::Update(row)) = change;
+    row
 }
 
 fn calendar(version: &CalendarVersion) -> Fact {

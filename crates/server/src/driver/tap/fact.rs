@@ -48,6 +48,8 @@ pub struct JobKey {
 pub struct RunFact {
     pub run: RunId,
     pub job: Arc<JobKey>,
+    /// Its job is gone; perhaps another goes by the same name.
+    pub job_deleted: bool,
     pub state: RunState,
     /// This commit made the run.
     pub made: bool,

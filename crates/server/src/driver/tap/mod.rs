@@ -24,7 +24,8 @@
 //! Invariants:
 //! - the driver never waits here: it hands over a reference to the change set that it has anyway. What the thread has not
 //!   read yet is bounded in bytes, the ring in facts; beyond either, facts are missed and their number is known;
-//! - while nobody listens nothing is handed over. Facts are still numbered, so that whoever resumes sees the hole;
+//! - a running server always has a listener, its metrics, so change sets are handed over all the time. Where there is none
+//!   nothing is handed over; facts are still numbered, so that whoever resumes sees the hole;
 //! - a fact is published after its commit, never before; a commit whose outcome stays unknown counts as missed;
 //! - all listeners share one ring: ten cost no more memory than one, and a slow one holds nothing back.
 //!

@@ -12,13 +12,14 @@ use drumtower_core::engine::{Engine, WorkerView};
 use drumtower_core::model::{MonoMs, Now, Run};
 
 use super::Listeners;
-use super::digest::{Digest, Names};
+use super::digest::{Digest, Named};
 use super::ring::Ring;
 
 /// What may wait for the thread, in bytes of change sets.
 const WAITING_BYTES: usize = 32 * 1024 * 1024;
-/// Roughly what a run takes in a change set beside what users put in.
+/// Roughly what a run takes in a change set beside what users put in, and what any other row does.
 const RUN_BYTES: usize = 1024;
+const ROW_BYTES: usize = 256;
 /// The thread gathers for so long before it works, so that the driver does not wake it for each commit.
 const GATHER: Duration = Duration::from_millis(2);
 /// Between two looks at the fleet.
@@ -27,7 +28,7 @@ const LOOK_EVERY_MS: u64 = 500;
 /// A change set on its way to the disk, with what its facts need.
 pub struct Noted {
     changes: Arc<ChangeSet>,
-    names: Names,
+    names: Vec<Named>,
     bytes: usize,
 }
 
@@ -76,12 +77,13 @@ impl Outlet {
     }
 
     /// Notes what a batch will tell once it is durable. Jobs are named now: later the engine may have let go of them.
-    pub fn note(&self, engine: &Engine, changes: &Arc<ChangeSet>) -> Told {
+    /// `document_bytes` is what users wrote of it beside what runs carry.
+    pub fn note(&self, engine: &Engine, changes: &Arc<ChangeSet>, document_bytes: usize) -> Told {
         if !self.listeners.any() {
             return Told::Unheard(rows(changes));
         }
         let mut jobs = BTreeSet::new();
-        let mut bytes = RUN_BYTES * (1 + changes.jobs.len());
+        let mut bytes = document_bytes + ROW_BYTES * (1 + changes.len() - changes.runs.len());
         let mut last = None;
         for change in changes.runs.values() {
             let run = change.run();
@@ -93,7 +95,12 @@ impl Outlet {
         jobs.extend(changes.unfired.keys().map(|(job, _)| *job));
         let names = jobs.into_iter().filter_map(|id| {
             let (namespace, name) = engine.name_of(id)?;
-            Some((id, namespace.clone(), name.clone()))
+            Some(Named {
+                id,
+                namespace: namespace.clone(),
+                name: name.clone(),
+                deleted: engine.is_deleted(id),
+            })
         });
         Told::Facts(Noted {
             names: names.collect(),

@@ -3,11 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use drumtower_core::change::{ChangeSet, JobChange};
 use drumtower_core::engine::{Load, WorkerState, WorkerView};
-use drumtower_core::model::{CalendarName, NamespaceName, WallMs, WorkerName};
+use drumtower_core::model::{
+    Actor, CalendarName, JobId, JobName, JobRow, NamespaceName, SegmentId, Unfired, UnfiredReason,
+    WallMs, WorkerName,
+};
 
-use super::digest::Digest;
-use super::fact::{CalendarFact, Fact, WorkerDeed};
+use super::digest::{Digest, Named};
+use super::fact::{CalendarFact, Fact, JobDeed, WorkerDeed};
 use super::ring::Ring;
 use super::{Heard, Interest, Listeners, Tap};
 
@@ -170,4 +174,51 @@ fn two_looks_at_the_fleet_tell_what_changed_between_them() {
     );
     digest.forget_fleet();
     assert_eq!(look(&mut digest, &[("z", Online)]), []);
+}
+
+#[test]
+fn that_a_job_is_gone_comes_last() {
+    let (id, namespace, name) = (
+        JobId(1),
+        NamespaceName::default(),
+        JobName::new("x").unwrap(),
+    );
+    let row = JobRow {
+        id,
+        namespace: namespace.clone(),
+        name: name.clone(),
+        segment: SegmentId(0),
+        version: 1,
+        revision: 2,
+        paused: None,
+        deleted: true,
+        created: WallMs(0),
+        updated: WallMs(0),
+        actor: Actor::new("t"),
+    };
+    let unfired = Unfired {
+        job: id,
+        first: WallMs(0),
+        last: WallMs(0),
+        count: 1,
+        reason: UnfiredReason::Paused,
+        version: 1,
+        server: Actor::new("t"),
+    };
+    let changes = ChangeSet {
+        jobs: [(id, JobChange::Update(row))].into(),
+        unfired: [((id, WallMs(0)), unfired)].into(),
+        ..ChangeSet::default()
+    };
+    let named = Named {
+        id,
+        namespace,
+        name,
+        deleted: true,
+    };
+    let facts = Digest::default().commit(&changes, vec![named]);
+    assert!(
+        matches!(&facts[..], [Fact::Unfired(_), Fact::Job(job)] if job.deed == JobDeed::Deleted),
+        "{facts:?}"
+    );
 }
