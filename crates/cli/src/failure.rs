@@ -157,7 +157,10 @@ impl From<drumtower_store::sqlite::backup::Error> for Failure {
         use drumtower_store::sqlite::backup::{self, Error};
         let exit = match &error {
             Error::Store(drumtower_store::Error::Locked(_)) | Error::Busy(_) => Exit::Unavailable,
-            Error::NoStore(_) | Error::NotABackup { .. } | Error::Occupied(_) => Exit::Usage,
+            Error::NoStore(_)
+            | Error::NotABackup { .. }
+            | Error::Occupied(_)
+            | Error::Foreign(_) => Exit::Usage,
             _ => Exit::Failed,
         };
         let failure = Self::new(exit, error.to_string());

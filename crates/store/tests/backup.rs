@@ -8,7 +8,7 @@ use drumtower_core::model::{
     Actor, Counters, NamespaceName, RunState, SegmentId, SessionId, WallMs, id_floor,
 };
 use drumtower_store::conformance::sample;
-use drumtower_store::sqlite::backup::{self, Error, Found, MANIFEST, Reason, Request};
+use drumtower_store::sqlite::backup::{self, Error, Found, MANIFEST, Reason, Request, Stage};
 use drumtower_store::sqlite::{self, FILE, Options, Reader, Writer};
 use drumtower_store::{Commit, Read, Store};
 use rusqlite::Connection;
@@ -389,6 +389,119 @@ fn a_restore_that_was_interrupted_is_told_and_can_be_repeated() {
     assert!(error.contains("interrupted"), "{error}");
     restore(&made.path, &target).expect("it is restored");
     sqlite::open(&target, Options::default()).expect("it opens");
+}
+
+/// What the first half of a restore leaves when its process dies: the mark, and no word that all is ready.
+fn interrupted(data: &Path) {
+    std::fs::create_dir_all(data.join(".restoring/logs")).expect("it is made");
+    std::fs::write(data.join(".restoring").join(FILE), b"half").expect("it is written");
+}
+
+#[test]
+fn a_repetition_that_fails_leaves_the_mark_of_the_interrupted_restore() {
+    let world = World::new();
+    let made = world.back_up();
+    let target = world.directory.path().join("restored");
+    interrupted(&target);
+    let database = made.path.join(FILE);
+    let sound = std::fs::read(&database).expect("it is read");
+    std::fs::write(&database, &sound[..sound.len() / 2]).expect("it is damaged");
+    let refusal = restore(&made.path, &target).expect_err("it is damaged");
+    assert!(matches!(refusal, Error::Damaged { .. }), "{refusal}");
+    assert_eq!(names(&target), [".restoring", "lock"]);
+    assert_eq!(names(&target.join(".restoring")), Vec::<String>::new());
+    let error = sqlite::open(&target, Options::default()).err();
+    let error = error.expect("it is no fresh store").to_string();
+    assert!(error.contains("interrupted"), "{error}");
+    std::fs::write(&database, sound).expect("it is mended");
+    restore(&made.path, &target).expect("it is restored");
+    assert_eq!(names(&target), [FILE, "lock", "logs"]);
+}
+
+#[test]
+fn what_is_no_data_directory_is_left_as_it_is() {
+    let world = World::new();
+    let made = world.back_up();
+    let home = world.directory.path().join("home");
+    std::fs::create_dir(&home).expect("it is made");
+    std::fs::write(home.join("letters"), "dear").expect("it is written");
+    for replace in [false, true] {
+        let refused = backup::restore(&made.path, &home, replace, &mut |_| {});
+        let refusal = refused.expect_err("it is somebody's home");
+        assert!(matches!(refusal, Error::Foreign(_)), "{refusal}");
+        assert_eq!(names(&home), ["letters"], "no file of ours either");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn what_a_link_points_at_is_not_given_away() {
+    use std::os::unix::fs::{MetadataExt, chown, symlink};
+    let world = World::new();
+    let outside = world.directory.path().join("outside");
+    std::fs::write(&outside, "").expect("it is written");
+    std::fs::create_dir(world.backups()).expect("it is made");
+    symlink(&outside, world.backups().join(".lock")).expect("it is linked");
+    if chown(world.backups(), Some(12_345), Some(12_345)).is_err() {
+        return eprintln!("skipped: only root can give files away");
+    }
+    world.back_up();
+    let owner = std::fs::metadata(&outside).expect("it is there").uid();
+    assert_ne!(owner, 12_345);
+}
+
+#[test]
+fn one_is_given_up_at_any_step_of_its_making() {
+    let world = World::new();
+    logs(&world.data());
+    let mut steps = 0;
+    let counted = backup::make(&world.request(), &mut |_| {
+        steps += 1;
+        GO
+    });
+    std::fs::remove_dir_all(counted.expect("it is made").path).expect("it goes");
+    let mut stages = Vec::new();
+    for last in 1..=steps {
+        let mut step = 0;
+        let stopped = backup::make(&world.request(), &mut |progress| {
+            step += 1;
+            match step == last {
+                true => {
+                    stages.push(progress.stage);
+                    ControlFlow::Break(())
+                }
+                false => GO,
+            }
+        });
+        // A check may ask less often than the one that was counted.
+        match stopped {
+            Err(Error::Stopped) => assert_eq!(names(&world.backups()), [".lock"]),
+            Ok(made) if step < last => std::fs::remove_dir_all(made.path).expect("it goes"),
+            other => panic!("at step {last} of {steps}: {other:?}"),
+        }
+    }
+    for stage in [Stage::Copying, Stage::Checking, Stage::Logs] {
+        assert!(stages.contains(&stage), "{stages:?}");
+    }
+}
+
+/// A clock that is set back leaves backups from the future behind; those made since must not go before them.
+#[test]
+fn backups_from_the_future_go_first() {
+    let world = World::new();
+    let request = Request {
+        reason: Reason::Scheduled,
+        ..world.request()
+    };
+    let make = || backup::make(&request, &mut |_| GO).expect("it is made");
+    let (future, present) = (make(), make());
+    let path = future.path.join(MANIFEST);
+    let text = std::fs::read_to_string(&path).expect("it is read");
+    let text = text.replace(&future.manifest.created, "2999-01-01T00:00:00.000Z");
+    std::fs::write(&path, text).expect("it is written");
+    let cluster = &present.manifest.cluster;
+    let gone = backup::keep(&world.backups(), cluster, 1).expect("they are kept");
+    assert_eq!(gone, [future.name]);
 }
 
 #[test]

@@ -8,20 +8,26 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use drumtower_core::change::{ChangeSet, Prune, RunChange};
-use drumtower_core::model::{Actor, Run, RunState};
+use drumtower_core::model::{Actor, Run, RunState, SegmentId, WallMs, id_floor};
 use drumtower_store::conformance::all_runs;
 use drumtower_store::conformance::sample::{self, T0};
-use drumtower_store::sqlite::{self, Options};
+use drumtower_store::sqlite::{self, FILE, Options, backup};
 use drumtower_store::{Commit, Read, RunFilter, Store};
 use libtest_mimic::{Arguments, Failed, Trial};
 
 const CHILD: &str = "DRUMTOWER_TEST_COMMIT_INTO";
+const RESTORE: &str = "DRUMTOWER_TEST_RESTORE_IN";
 const COMMITS: u64 = 60;
 const BATCH: u64 = 20;
 
 fn main() -> ExitCode {
     if let Some(directory) = std::env::var_os(CHILD) {
         commit_and_say(Path::new(&directory));
+        return ExitCode::SUCCESS;
+    }
+    if let Some(directory) = std::env::var_os(RESTORE) {
+        let site = Path::new(&directory);
+        restore(site).expect("it is restored");
         return ExitCode::SUCCESS;
     }
     let points: [(&'static str, &'static [u32]); 5] = [
@@ -33,7 +39,8 @@ fn main() -> ExitCode {
     ];
     let trials = points
         .into_iter()
-        .map(|(point, passages)| Trial::test(point, move || die_at(point, passages)));
+        .map(|(point, passages)| Trial::test(point, move || die_at(point, passages)))
+        .chain([Trial::test("in_restore", die_in_restore)]);
     let mut arguments = Arguments::from_args();
     // One after another: a process that one trial forks holds, until it has become its program, the lock on the directory
     // that another trial has just let go.
@@ -169,4 +176,105 @@ fn inspect(data: &Path, acknowledged: u64) -> Result<(), String> {
     Err(format!(
         "{all} runs, {jobs} by job, {counted} counted; expected {wanted} of which {finished} finished"
     ))
+}
+
+fn restore(site: &Path) -> Result<backup::Restored, backup::Error> {
+    let data = site.join("data");
+    backup::restore(&site.join("backup"), &data, true, &mut |_| {})
+}
+
+/// Dies at every passage, and once more in the repetition. What comes out is the backup, with the marks of the store that
+/// was replaced, which lies whole in one directory. From the moves on the backup itself is not needed any more.
+fn die_in_restore() -> Result<(), Failed> {
+    let mut passage = 0;
+    loop {
+        passage += 1;
+        let site = tempfile::tempdir()?;
+        let ahead = occupied_site(site.path())?;
+        if !dies_restoring(site.path(), passage)? {
+            break;
+        }
+        let data = site.path().join("data");
+        let stage = data.join(".restoring");
+        if stage.exists() {
+            if sqlite::open(&data, Options::default()).is_ok() {
+                return Err(format!("a half restore was opened, passage {passage}").into());
+            }
+            if stage.join("ready").exists() {
+                std::fs::remove_dir_all(site.path().join("backup"))?;
+            }
+            dies_restoring(site.path(), 1)?;
+            if stage.exists() {
+                restore(site.path())?;
+            }
+        }
+        restored(&data, ahead).map_err(|error| format!("passage {passage}: {error:?}"))?;
+    }
+    match passage {
+        0..7 => Err(format!("there were only {passage} passages").into()),
+        _ => Ok(()),
+    }
+}
+
+fn dies_restoring(site: &Path, passage: u32) -> Result<bool, Failed> {
+    let status = Command::new(std::env::current_exe()?)
+        .env(RESTORE, site)
+        .env("DRUMTOWER_FAILPOINT", format!("in_restore:{passage}"))
+        .status()?;
+    Ok(!status.success())
+}
+
+/// A backup, and a data directory with a store whose clock was ahead, its log not yet emptied.
+fn occupied_site(site: &Path) -> Result<u64, Failed> {
+    let data = site.join("data");
+    drop(sqlite::open(&data, Options::default())?);
+    let request = backup::Request {
+        data: data.clone(),
+        directory: site.join("backups"),
+        reason: backup::Reason::Asked,
+        logs: false,
+    };
+    let made = backup::make(&request, &mut |_| std::ops::ControlFlow::Continue(()))?;
+    std::fs::rename(made.path, site.join("backup"))?;
+    std::fs::create_dir_all(data.join("logs"))?;
+    std::fs::write(data.join("logs/00000001.log"), "old")?;
+    let live = rusqlite::Connection::open(data.join(FILE))?;
+    let tomorrow = jiff::Timestamp::now().as_millisecond() + 86_400_000;
+    let ahead = id_floor(WallMs(tomorrow), SegmentId(9));
+    let sql = "UPDATE segment SET id_mark = ?1 WHERE id = 9";
+    live.execute(sql, [ahead.cast_signed()])?;
+    let wal = format!("{FILE}-wal");
+    let kept = std::fs::read(data.join(&wal))?;
+    let database = std::fs::read(data.join(FILE))?;
+    drop(live);
+    std::fs::write(data.join(FILE), database)?;
+    std::fs::write(data.join(wal), kept)?;
+    Ok(ahead)
+}
+
+fn restored(data: &Path, ahead: u64) -> Result<(), Failed> {
+    let mut asides = Vec::new();
+    for entry in std::fs::read_dir(data)? {
+        let entry = entry?;
+        if entry.file_name().to_string_lossy().starts_with("replaced-") {
+            asides.push(entry.path());
+        }
+    }
+    let [aside] = &asides[..] else {
+        return Err(format!("what was there lies in {asides:?}").into());
+    };
+    for name in [FILE, "drumtower.db-wal", "logs/00000001.log"] {
+        if !aside.join(name).exists() {
+            return Err(format!("{name} is not in {}", aside.display()).into());
+        }
+    }
+    if data.join("logs/00000001.log").metadata()?.len() > 0 {
+        return Err("old output is in the place of new".into());
+    }
+    let (_, reader) = sqlite::open(data, Options::default())?;
+    let mark = reader.segments()?[9].id_mark;
+    if mark < ahead {
+        return Err(format!("the mark of the old store was lost: {mark}").into());
+    }
+    Ok(())
 }

@@ -8,13 +8,14 @@ use super::lock::DirectoryLock;
 use crate::Error;
 
 /// The database goes first: what is left without it is of no use to anyone.
-const FILES: [&str; 6] = [
+const FILES: [&str; 7] = [
     super::FILE,
     "drumtower.db-wal",
     "drumtower.db-shm",
     "bootstrap.token",
     "local.token",
     "server.url",
+    "cursor.key",
 ];
 const DIRECTORIES: [&str; 2] = ["logs", "scratch"];
 

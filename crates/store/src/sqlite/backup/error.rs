@@ -37,6 +37,11 @@ pub enum Error {
         "{} is not empty: restore into another directory, or give --replace to move what is there aside", .0.display()
     )]
     Occupied(PathBuf),
+    /// What is there is no data directory, so nothing of it is touched.
+    #[error(
+        "{} is not empty and holds no drumtower.db: restore into another directory, or empty this one yourself", .0.display()
+    )]
+    Foreign(PathBuf),
     #[error(transparent)]
     Store(#[from] crate::Error),
     #[error("{}: {error}", .path.display())]

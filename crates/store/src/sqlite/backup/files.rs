@@ -2,11 +2,15 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
 use super::Error;
+
+/// Told how many bytes were read since the last time; a break ends the work.
+pub(super) type Told<'a> = &'a mut dyn FnMut(u64) -> ControlFlow<()>;
 
 /// Written back to the disk at this many bytes, so that what waits to be written stays small: on most file systems a
 /// commit of the store waits for it.
@@ -40,14 +44,14 @@ pub(super) fn directory(path: &Path) -> Result<(), Error> {
 /// What root makes in the directory of a server's user must be that user's, or the server could not go on with it.
 #[cfg(unix)]
 pub(super) fn inherit_owner(path: &Path) {
-    use std::os::unix::fs::{MetadataExt, chown};
+    use std::os::unix::fs::{MetadataExt, lchown};
     let above = path.parent().and_then(|parent| fs::metadata(parent).ok());
     let own = fs::symlink_metadata(path).ok();
     if let (Some(above), Some(own)) = (above, own)
         && above.uid() != own.uid()
     {
-        // Whoever is not root may not, and need not.
-        let _ = chown(path, Some(above.uid()), Some(above.gid()));
+        // Whoever is not root may not, and need not. What a link points at is not ours to give away.
+        let _ = lchown(path, Some(above.uid()), Some(above.gid()));
     }
 }
 
@@ -81,7 +85,7 @@ pub(super) fn sync_directory(path: &Path) -> Result<(), Error> {
 }
 
 /// Length and SHA-256, in hexadecimal.
-pub(super) fn hash(path: &Path) -> Result<(u64, String), Error> {
+pub(super) fn hash(path: &Path, told: Told<'_>) -> Result<(u64, String), Error> {
     let mut file = File::open(path).map_err(|error| Error::file(path, error))?;
     let (mut hasher, mut bytes, mut chunk) = (Sha256::new(), 0, vec![0; CHUNK]);
     loop {
@@ -93,6 +97,9 @@ pub(super) fn hash(path: &Path) -> Result<(u64, String), Error> {
         }
         hasher.update(&chunk[..read]);
         bytes += read as u64;
+        if told(read as u64).is_break() {
+            return Err(Error::Stopped);
+        }
     }
 }
 
@@ -101,7 +108,7 @@ pub(super) fn copy(
     from: &Path,
     to: &Path,
     length: u64,
-    copied: &mut dyn FnMut(u64),
+    told: Told<'_>,
 ) -> Result<(u64, String), Error> {
     let source = File::open(from).map_err(|error| Error::file(from, error))?;
     let mut source = source.take(length);
@@ -124,7 +131,9 @@ pub(super) fn copy(
             target.sync_data().map_err(wrong)?;
             unsynced = 0;
         }
-        copied(read as u64);
+        if told(read as u64).is_break() {
+            return Err(Error::Stopped);
+        }
     }
     target.sync_all().map_err(wrong)?;
     Ok((bytes, hexadecimal(&hasher.finalize())))
@@ -134,16 +143,31 @@ fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A directory that goes, with all it holds, unless it was kept.
+/// A directory that goes, with all it holds, unless it was kept. One that was there before only loses what it holds.
 pub(super) struct Unfinished<'a> {
     path: &'a Path,
+    before: bool,
     kept: bool,
 }
 
 impl<'a> Unfinished<'a> {
     pub fn make(path: &'a Path) -> Result<Self, Error> {
         new_directory(path)?;
-        Ok(Self { path, kept: false })
+        Ok(Self {
+            path,
+            before: false,
+            kept: false,
+        })
+    }
+
+    /// The directory that is there, emptied.
+    pub fn take_over(path: &'a Path) -> Result<Self, Error> {
+        empty(path).map_err(|error| Error::file(path, error))?;
+        Ok(Self {
+            path,
+            before: true,
+            kept: false,
+        })
     }
 
     pub fn keep(mut self) {
@@ -153,10 +177,23 @@ impl<'a> Unfinished<'a> {
 
 impl Drop for Unfinished<'_> {
     fn drop(&mut self) {
-        if !self.kept {
-            let _ = fs::remove_dir_all(self.path);
+        let _ = match (self.kept, self.before) {
+            (true, _) => Ok(()),
+            (false, true) => empty(self.path),
+            (false, false) => fs::remove_dir_all(self.path),
+        };
+    }
+}
+
+fn empty(directory: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        match entry.file_type()?.is_dir() {
+            true => fs::remove_dir_all(entry.path())?,
+            false => fs::remove_file(entry.path())?,
         }
     }
+    Ok(())
 }
 
 /// Renames within one file system, durably.

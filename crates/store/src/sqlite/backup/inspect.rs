@@ -1,7 +1,13 @@
 //! Whether a database file that nobody writes to holds together: its pages, its schema, and its counters against its rows.
 
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
 
 use drumtower_core::model::Counters;
 use rusqlite::{Connection, OpenFlags, OptionalExtension};
@@ -26,14 +32,52 @@ type Tally = [u64; 4];
 
 const LIVE: usize = 0;
 
-/// Reads the whole file. It must be at rest and without a log beside it.
-pub(super) fn database(path: &Path) -> Result<Contents, Error> {
-    let conn = open(path)?;
-    let inspected = look(&conn);
+/// How often it is asked whether to go on.
+const ASK_EVERY: Duration = Duration::from_millis(50);
+/// Instructions of SQLite between two looks at whether to stop.
+const STEPS: i32 = 10_000;
+
+/// Reads the whole file. It must be at rest and without a log beside it. Ends soon after `go_on` says to.
+pub(super) fn database(
+    path: &Path,
+    go_on: &mut dyn FnMut() -> ControlFlow<()>,
+) -> Result<Contents, Error> {
+    let mut conn = open(path)?;
+    let stop = Arc::new(AtomicBool::new(go_on().is_break()));
+    obey(&mut conn, &stop)?;
+    let (tell, told) = channel();
+    let inspected = thread::scope(|scope| {
+        // On a thread of its own: within SQLite nothing that is borrowed can be asked.
+        let looking = move || drop(tell.send(look(&conn)));
+        if let Err(error) = thread::Builder::new().spawn_scoped(scope, looking) {
+            return Err(Error::file(path, error));
+        }
+        loop {
+            match told.recv_timeout(ASK_EVERY) {
+                Ok(inspected) => return inspected,
+                Err(RecvTimeoutError::Timeout) => {
+                    stop.fetch_or(go_on().is_break(), Ordering::Relaxed);
+                }
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(Error::Unsound("its check broke off".to_owned()));
+                }
+            }
+        }
+    });
+    if stop.load(Ordering::Relaxed) {
+        return Err(Error::Stopped);
+    }
     inspected.map_err(|error| match error {
         Error::Store(crate::Error::Corrupt(why)) => Error::Unsound(why),
         other => other,
     })
+}
+
+/// Makes whatever the connection does end with an error once `stop` is true.
+fn obey(conn: &mut Connection, stop: &Arc<AtomicBool>) -> Result<(), Error> {
+    let stop = Arc::clone(stop);
+    conn.progress_handler(STEPS, Some(move || stop.load(Ordering::Relaxed)))
+        .map_err(|error| crate::Error::from(error).into())
 }
 
 fn look(conn: &Connection) -> Result<Contents, Error> {
@@ -225,4 +269,25 @@ fn each(
         take(row)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_statement_without_end_is_ended() {
+        let mut conn = Connection::open_in_memory().unwrap();
+        let stop = Arc::new(AtomicBool::new(false));
+        obey(&mut conn, &stop).unwrap();
+        thread::scope(|scope| {
+            let endless = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) \
+                           SELECT count(*) FROM c";
+            let asked = scope.spawn(move || conn.query_row(endless, [], |_| Ok(())));
+            stop.store(true, Ordering::Relaxed);
+            let ended = asked.join().unwrap().unwrap_err();
+            let code = ended.sqlite_error_code();
+            assert_eq!(code, Some(rusqlite::ErrorCode::OperationInterrupted));
+        });
+    }
 }

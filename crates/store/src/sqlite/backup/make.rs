@@ -37,9 +37,17 @@ pub fn make(request: &Request, watch: Watch<'_>) -> Result<Found, Error> {
     let unfinished = files::Unfinished::make(&part)?;
     copy::snapshot(&database, &part.join(super::super::FILE), watch)?;
     failpoint::hit("in_backup");
-    let contents = inspect::database(&part.join(super::super::FILE))?;
+    let mut checking = || {
+        watch(Progress {
+            stage: Stage::Checking,
+            done: 0,
+            total: 1,
+        })
+    };
+    let contents = inspect::database(&part.join(super::super::FILE), &mut checking)?;
     let mut manifest = Manifest::new(contents, format!("{begun:.3}"), request.reason);
-    manifest.files.push(entry(&part, super::super::FILE)?);
+    let hashed = entry(&part, super::super::FILE, &mut |_| checking())?;
+    manifest.files.push(hashed);
     // After the database: whatever output its rows point at has been written by then.
     copy_logs(request, &part, &mut manifest, watch)?;
     manifest::write(&part, &manifest)?;
@@ -75,8 +83,8 @@ fn version_of(database: &Path) -> Result<u32, Error> {
     Ok(read().map_err(crate::Error::from)?)
 }
 
-fn entry(backup: &Path, path: &str) -> Result<FileEntry, Error> {
-    let (bytes, sha256) = files::hash(&backup.join(path))?;
+fn entry(backup: &Path, path: &str, told: files::Told<'_>) -> Result<FileEntry, Error> {
+    let (bytes, sha256) = files::hash(&backup.join(path), told)?;
     Ok(FileEntry {
         path: path.to_owned(),
         bytes,
@@ -104,21 +112,18 @@ fn copy_logs(
     let mut done = 0;
     for (_, name, length) in found {
         let path = format!("{LOGS}/{name}");
-        let told = watch(Progress {
-            stage: Stage::Logs,
-            done,
-            total,
-        });
-        if told.is_break() {
+        let mut told = |bytes| {
+            done += bytes;
+            watch(Progress {
+                stage: Stage::Logs,
+                done,
+                total,
+            })
+        };
+        if told(0).is_break() {
             return Err(Error::Stopped);
         }
-        done += length;
-        match files::copy(
-            &directory.join(&name),
-            &part.join(&path),
-            length,
-            &mut |_| {},
-        ) {
+        match files::copy(&directory.join(&name), &part.join(&path), length, &mut told) {
             Ok((bytes, sha256)) => manifest.files.push(FileEntry {
                 path,
                 bytes,

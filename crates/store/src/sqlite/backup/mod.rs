@@ -16,6 +16,7 @@ mod files;
 mod inspect;
 mod make;
 mod manifest;
+mod moves;
 mod restore;
 mod shelf;
 
@@ -63,7 +64,10 @@ pub type Watch<'a> = &'a mut dyn FnMut(Progress) -> ControlFlow<()>;
 pub fn verify(backup: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Manifest, Error> {
     let manifest = manifest::read(backup)?;
     for (number, entry) in (1..).zip(&manifest.files) {
-        let hashed = files::hash(&backup.join(&entry.path))?;
+        let hashed = files::hash(
+            &backup.join(&entry.path),
+            &mut |_| ControlFlow::Continue(()),
+        )?;
         if hashed != (entry.bytes, entry.sha256.clone()) {
             return Err(Error::Damaged {
                 backup: backup.to_owned(),
@@ -76,8 +80,8 @@ pub fn verify(backup: &Path, progress: &mut dyn FnMut(Progress)) -> Result<Manif
             total: manifest.files.len() as u64 + 1,
         });
     }
-    let contents =
-        inspect::database(&backup.join(super::FILE)).map_err(|error| error.in_backup(backup))?;
+    let contents = inspect::database(&backup.join(super::FILE), &mut || ControlFlow::Continue(()))
+        .map_err(|error| error.in_backup(backup))?;
     manifest.agrees_with(backup, &contents)?;
     Ok(manifest)
 }

@@ -1,14 +1,16 @@
 //! Putting a backup in the place of a data directory, whole or not at all.
 //!
-//! Everything is made ready in `DIR/.restoring`, checked and synced; what was there is moved to `DIR/replaced-…`; then the
-//! new files are moved into place. All of it is within one file system, also where the directory is a mount. While
-//! `.restoring` is there no server starts, so one that dies half-way is repeated, never taken for a fresh start.
+//! Everything is made ready in `DIR/.restoring`, checked and synced; the moves that remain are written down there; then
+//! they are made ([`moves`]). All of it is within one file system, also where the directory is a mount. While
+//! `.restoring` is there no server starts, so one that dies half-way is repeated, never taken for a fresh start. Until the
+//! moves are written down nothing else in the directory has changed; afterwards a repetition only makes them.
 //!
 //! A restored store is older than what workers and callers have seen. Its sessions are revoked, and its id marks, epochs
 //! and session numbers are raised above anything that can have been handed out since
 //! (docs/adr/0007-backup-and-restore.md).
 
 use std::fs;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use drumtower_core::model::{SegmentId, WallMs, id_floor};
@@ -18,6 +20,7 @@ use rusqlite::{Connection, OpenFlags, params};
 use super::super::{FILE, lock, schema};
 use super::make::LOGS;
 use super::manifest::{self, Manifest};
+use super::moves::{self, Moves};
 use super::{DIRECTORY, Error, Progress, Stage, files, inspect};
 use crate::failpoint;
 
@@ -38,6 +41,8 @@ const KEPT: [&str; 6] = [
     "webhook.key",
     "lost+found",
 ];
+/// What is ours.
+const OURS: [&str; 2] = [STAGE, moves::DONE];
 
 #[derive(Debug)]
 pub struct Restored {
@@ -48,22 +53,67 @@ pub struct Restored {
 
 /// Refuses a directory in which a restore has begun and not ended.
 pub(in super::super) fn refuse_unfinished(directory: &Path) -> Result<(), crate::Error> {
-    if directory.join(STAGE).exists() {
-        return Err(crate::Error::Io(format!(
-            "a restore into {} was interrupted: run it again",
-            directory.display()
-        )));
+    let stage = directory.join(STAGE);
+    if !stage.exists() {
+        return Ok(());
     }
-    Ok(())
+    let directory = directory.display();
+    Err(crate::Error::Io(match moves::are_under_way(&stage) {
+        true => format!("a restore into {directory} was interrupted: run it again"),
+        false => format!(
+            "a restore into {directory} was interrupted before it changed anything: run it again, or remove {} to go on \
+             with what is there",
+            stage.display()
+        ),
+    }))
 }
 
-/// Restores `backup` into the data directory `data`. With `replace`, what is there is moved aside.
+/// Restores `backup` into the data directory `data`. With `replace`, the store that is there is moved aside.
+///
+/// One that was interrupted is finished first; where it had come as far as its moves, without the backup.
 pub fn restore(
     backup: &Path,
     data: &Path,
     replace: bool,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Restored, Error> {
+    let stage = data.join(STAGE);
+    if !stage.exists() {
+        // Nothing is made for a backup that is of no use.
+        acceptable(backup)?;
+    }
+    files::directory(data)?;
+    let _lock = lock(data, replace)?;
+    if let Some(moves) = Moves::read(&stage)? {
+        let replaced = moves.finish(data, &stage)?;
+        if moves.is_from(backup) {
+            let manifest = moves.manifest;
+            return Ok(Restored { manifest, replaced });
+        }
+    }
+    let manifest = acceptable(backup)?;
+    check_place(data, replace)?;
+    // A mark of an earlier one stays whatever happens to this one: only a restore that ends takes it away.
+    let unfinished = match stage.exists() {
+        true => files::Unfinished::take_over(&stage)?,
+        false => files::Unfinished::make(&stage)?,
+    };
+    copy_verified(backup, &stage, &manifest, progress)?;
+    raise(&stage.join(FILE), data).map_err(|error| Error::writing(data, error))?;
+    files::sync_file(&stage.join(FILE))?;
+    files::sync_directory(&stage)?;
+    failpoint::hit("in_restore");
+    // Only now: to look at the old store may have made files beside it.
+    let moves = Moves::new(backup, manifest, data, occupants(data)?);
+    moves.write(&stage)?;
+    unfinished.keep();
+    failpoint::hit("in_restore");
+    let replaced = moves.finish(data, &stage)?;
+    let manifest = moves.manifest;
+    Ok(Restored { manifest, replaced })
+}
+
+fn acceptable(backup: &Path) -> Result<Manifest, Error> {
     let manifest = manifest::read(backup)?;
     if manifest.schema_version > schema::KNOWN {
         return Err(Error::Newer {
@@ -72,29 +122,33 @@ pub fn restore(
             known: schema::KNOWN,
         });
     }
-    files::directory(data)?;
-    let _lock = lock::DirectoryLock::take(data)?;
-    files::inherit_owner(&data.join("lock"));
-    let stage = data.join(STAGE);
-    let interrupted = stage.exists();
-    if interrupted {
-        fs::remove_dir_all(&stage).map_err(|error| Error::file(&stage, error))?;
+    Ok(manifest)
+}
+
+/// Keeps servers out. A directory that is refused gets no file of ours.
+fn lock(data: &Path, replace: bool) -> Result<lock::DirectoryLock, Error> {
+    let path = data.join("lock");
+    let made_here = !path.exists();
+    if made_here {
+        check_place(data, replace)?;
     }
-    let occupied = occupants(data)?;
-    if !occupied.is_empty() && !replace && !interrupted {
-        return Err(Error::Occupied(data.to_owned()));
+    let lock = lock::DirectoryLock::take(data)?;
+    if made_here {
+        files::inherit_owner(&path);
     }
-    let unfinished = files::Unfinished::make(&stage)?;
-    copy_verified(backup, &stage, &manifest, progress)?;
-    raise(&stage.join(FILE), data).map_err(|error| Error::writing(data, error))?;
-    files::sync_file(&stage.join(FILE))?;
-    files::sync_directory(&stage)?;
-    failpoint::hit("in_restore");
-    unfinished.keep();
-    let replaced = set_aside(data, &occupied)?;
-    failpoint::hit("in_restore");
-    move_in(data, &stage)?;
-    Ok(Restored { manifest, replaced })
+    Ok(lock)
+}
+
+/// Whether what lies in the directory may be moved aside: only a store, and only when asked to.
+fn check_place(data: &Path, replace: bool) -> Result<(), Error> {
+    if data.join(STAGE).exists() || occupants(data)?.is_empty() {
+        return Ok(());
+    }
+    match (data.join(FILE).is_file(), replace) {
+        (true, true) => Ok(()),
+        (true, false) => Err(Error::Occupied(data.to_owned())),
+        (false, _) => Err(Error::Foreign(data.to_owned())),
+    }
 }
 
 /// What lies in the data directory and would be in the way.
@@ -104,7 +158,8 @@ fn occupants(data: &Path) -> Result<Vec<String>, Error> {
     for entry in fs::read_dir(data).map_err(wrong)? {
         let name = entry.map_err(wrong)?.file_name();
         let name = name.to_string_lossy().into_owned();
-        if !KEPT.contains(&name.as_str()) && !name.starts_with("replaced-") {
+        let stays = KEPT.iter().chain(&OURS).any(|kept| *kept == name);
+        if !stays && !name.starts_with(moves::ASIDE) {
             found.push(name);
         }
     }
@@ -129,6 +184,7 @@ fn copy_verified(
                 done,
                 total,
             });
+            ControlFlow::Continue(())
         };
         let to = stage.join(&entry.path);
         let whole = files::copy(&backup.join(&entry.path), &to, u64::MAX, &mut copied)?;
@@ -152,7 +208,8 @@ fn copy_verified(
         done: 0,
         total: 1,
     });
-    let contents = inspect::database(&stage.join(FILE)).map_err(|error| error.in_backup(backup))?;
+    let contents = inspect::database(&stage.join(FILE), &mut || ControlFlow::Continue(()))
+        .map_err(|error| error.in_backup(backup))?;
     manifest.agrees_with(backup, &contents)
 }
 
@@ -195,29 +252,4 @@ fn marks_of(database: &Path) -> Option<Vec<(i64, i64, i64)>> {
         .ok()?;
     let rows = select.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
     rows.ok()?.collect::<Result<_, _>>().ok()
-}
-
-/// Moves what was there into a directory of its own. Nothing is ever deleted.
-fn set_aside(data: &Path, occupied: &[String]) -> Result<Option<PathBuf>, Error> {
-    if occupied.is_empty() {
-        return Ok(None);
-    }
-    let at = Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
-    let aside = (1..)
-        .map(|number| data.join(format!("replaced-{at}-{number}")))
-        .find(|path| !path.exists())
-        .unwrap_or_default();
-    files::new_directory(&aside)?;
-    for name in occupied {
-        files::rename(&data.join(name), &aside.join(name))?;
-    }
-    files::sync_directory(data)?;
-    Ok(Some(aside))
-}
-
-fn move_in(data: &Path, stage: &Path) -> Result<(), Error> {
-    files::rename(&stage.join(LOGS), &data.join(LOGS))?;
-    files::rename(&stage.join(FILE), &data.join(FILE))?;
-    fs::remove_dir(stage).map_err(|error| Error::file(stage, error))?;
-    files::sync_directory(data)
 }

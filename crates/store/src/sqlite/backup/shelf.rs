@@ -3,6 +3,8 @@
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 
+use jiff::Timestamp;
+
 use super::manifest::{self, Manifest, Reason};
 use super::{Error, files};
 
@@ -91,6 +93,18 @@ pub struct Found {
     pub manifest: Manifest,
 }
 
+impl Found {
+    /// When it was begun.
+    pub fn created(&self) -> Option<Timestamp> {
+        self.manifest.created.parse().ok()
+    }
+
+    /// Whether it was begun at `now` or before.
+    pub fn is_by(&self, now: Timestamp) -> bool {
+        self.created().is_some_and(|created| created <= now)
+    }
+}
+
 /// The backups in a directory, oldest first. Anything else in it is left out; a directory that is not there holds none.
 pub fn list(directory: &Path) -> Result<Vec<Found>, Error> {
     if !directory.exists() {
@@ -112,7 +126,8 @@ pub fn list(directory: &Path) -> Result<Vec<Found>, Error> {
     Ok(found)
 }
 
-/// Removes scheduled backups of one cluster until `count` of them are left, the newest. At least one always is.
+/// Removes scheduled backups of one cluster until `count` of them are left, the newest. At least one always is. One from
+/// the future was made before the clock was set back, so before any other.
 ///
 /// To be called after one was made: a failure to make them removes nothing.
 pub fn keep(directory: &Path, cluster: &str, count: usize) -> Result<Vec<String>, Error> {
@@ -121,6 +136,8 @@ pub fn keep(directory: &Path, cluster: &str, count: usize) -> Result<Vec<String>
     scheduled.retain(|backup| {
         backup.manifest.reason == Reason::Scheduled && backup.manifest.cluster == cluster
     });
+    let now = Timestamp::now();
+    scheduled.sort_by_key(|backup| backup.is_by(now));
     let surplus = scheduled.len().saturating_sub(count.max(1));
     let mut gone = Vec::new();
     for backup in scheduled.into_iter().take(surplus) {
