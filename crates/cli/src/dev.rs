@@ -17,7 +17,7 @@ use crate::connect::Target;
 use crate::failure::{Failure, Result};
 use crate::manifest::{self, Document, Source};
 use crate::output::line;
-use crate::serve::{Place, announcement, failure, hurry, runtime};
+use crate::serve::{Place, announcement, failure, hurry, run_to_end, runtime};
 use crate::work::{self, no_signals};
 
 const DEMO: &str = include_str!("demo.yaml");
@@ -44,7 +44,7 @@ pub struct Dev {
 impl Dev {
     pub fn run(self) -> Result<()> {
         let (settings, options) = self.place.settle_with(|given| self.outbound.given(given))?;
-        runtime()?.block_on(self.live(&settings, options))
+        run_to_end(runtime()?, self.live(&settings, options))
     }
 
     async fn live(self, settings: &Settings, mut options: serve::Options) -> Result<()> {

@@ -1,6 +1,7 @@
 //! `drumtower serve`: the server alone.
 
 use std::io::IsTerminal;
+use std::time::Duration;
 
 use clap::Args;
 use drumtower_sdk::Leave;
@@ -70,7 +71,7 @@ impl Place {
 impl Serve {
     pub fn run(self) -> Result<()> {
         let (_, mut options) = self.place.settle_with(|given| self.outbound.given(given))?;
-        runtime()?.block_on(async {
+        run_to_end(runtime()?, async {
             let mut leave = leave_on_signals().map_err(no_signals)?;
             options.hurry = Some(hurry(leave.clone()));
             let data = options.data.clone();
@@ -105,6 +106,17 @@ pub fn hurry(mut leave: watch::Receiver<Leave>) -> watch::Receiver<bool> {
 pub fn runtime() -> Result<Runtime> {
     let built = Builder::new_multi_thread().enable_all().build();
     built.map_err(|error| Failure::failed(format!("threads cannot be started: {error}")))
+}
+
+/// How long work that cannot be broken off, such as a sync of a slow disk, may hold up the end of the process.
+const END_WITHIN: Duration = Duration::from_secs(5);
+
+/// Runs `work`, and waits for what it left behind on other threads only as long as that is of use: signals are not heard
+/// any more by then.
+pub fn run_to_end<T>(runtime: Runtime, work: impl Future<Output = T>) -> T {
+    let done = runtime.block_on(work);
+    runtime.shutdown_timeout(END_WITHIN);
+    done
 }
 
 /// What whoever starts a server wants to know.
@@ -173,5 +185,25 @@ pub fn failure(error: Error) -> Failure {
                 .remedy("`drumtower restore BACKUP --data DIR` puts a backup in its place")
         }
         other => Failure::new(exit, other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_that_does_not_end_does_not_keep_the_process() {
+        let (release, released) = std::sync::mpsc::channel::<()>();
+        let (tell, told) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            run_to_end(runtime().unwrap(), async move {
+                tokio::task::spawn_blocking(move || released.recv());
+            });
+            tell.send(()).unwrap();
+        });
+        let ended = told.recv_timeout(12 * END_WITHIN);
+        drop(release);
+        assert!(ended.is_ok(), "it waits for ever");
     }
 }

@@ -1,16 +1,17 @@
 //! Backups that the server makes of itself: when asked, and by its own timetable.
 //!
 //! One is made at a time; the lock of the directory of backups sees to it, also against a command line beside the server.
-//! By timetable: the first at once, then whenever a time of the timetable lies between the newest scheduled backup and
-//! now, so that a time that passed while the server was away is made up for. A failure is logged, counted and tried again
-//! after [`AGAIN`]; only after a success are old ones removed.
+//! By timetable: the first at once, then whenever a time of the timetable lies between the newest scheduled backup of this
+//! store and now, so that a time that passed while the server was away is made up for. Other servers may use the same
+//! directory. However the clock is set, one is never followed by the next before the time between them has really passed.
+//! A failure is logged, counted and tried again after [`AGAIN`]; only after a success are old ones removed.
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use drumtower_core::schedule::{AnyDay, Schedule, ScheduleEntry, ScheduleSpec, parse_duration};
 use drumtower_store::sqlite::backup::{self, Error, Found, Reason, Request};
@@ -83,12 +84,37 @@ impl FromStr for Timetable {
     }
 }
 
+impl Timetable {
+    /// Whether a time has passed since the newest scheduled backup of this cluster.
+    fn is_due(&self, found: &[Found], cluster: &str, now: Timestamp) -> bool {
+        let newest = found
+            .iter()
+            .filter(|found| found.manifest.reason == Reason::Scheduled)
+            .filter(|found| found.manifest.cluster == cluster)
+            // A time in the future is the word of a clock that was set back since.
+            .filter(|found| found.is_by(now))
+            .filter_map(Found::created)
+            .max();
+        newest.is_none_or(|at| {
+            let next = self.0.next_after(at.as_millisecond());
+            next.is_some_and(|next| next <= now.as_millisecond())
+        })
+    }
+
+    /// How long after one that was made at `now` the next may be made.
+    fn rest(&self, now: Timestamp) -> Duration {
+        let now = now.as_millisecond();
+        let next = self.0.next_after(now).unwrap_or(now);
+        Duration::from_millis(next.saturating_sub(now).unsigned_abs())
+    }
+}
+
 /// What became of the backups of this process.
 #[derive(Clone, Debug, Default)]
 pub struct Status {
     pub made: u64,
     pub failed: u64,
-    /// When the last one that succeeded was begun.
+    /// When the last one that succeeded was begun; with a timetable, also one of an earlier process.
     pub last_success: Option<Timestamp>,
     /// Why the last one failed, if it did.
     pub last_failure: Option<String>,
@@ -99,6 +125,7 @@ pub struct Backups(Arc<Inner>);
 
 struct Inner {
     data: PathBuf,
+    cluster: String,
     directory: PathBuf,
     options: Options,
     status: Mutex<Status>,
@@ -106,11 +133,12 @@ struct Inner {
 }
 
 impl Backups {
-    pub fn new(data: PathBuf, options: Options) -> Self {
+    pub fn new(data: PathBuf, cluster: String, options: Options) -> Self {
         let directory = options.directory.clone();
         let directory = directory.unwrap_or_else(|| data.join(backup::DIRECTORY));
         Self(Arc::new(Inner {
             data,
+            cluster,
             directory,
             options,
             status: Mutex::default(),
@@ -155,7 +183,7 @@ impl Backups {
         match made {
             Ok(found) => {
                 status.made += 1;
-                status.last_success = found.manifest.created.parse().ok();
+                status.last_success = found.created();
                 status.last_failure = None;
                 let (name, bytes) = (&found.name, found.manifest.bytes());
                 tracing::info!(%name, bytes, "a backup was made");
@@ -186,10 +214,15 @@ impl Backups {
         let Some(timetable) = self.0.options.every.clone() else {
             return;
         };
+        self.remember().await;
+        let mut rests_until = Instant::now();
         loop {
-            let pause = match self.is_due(&timetable).await {
+            let pause = match self.is_due(&timetable, rests_until).await {
                 Ok(false) => LOOK,
-                Ok(true) if self.make_scheduled().await => LOOK,
+                Ok(true) if self.make_scheduled().await => {
+                    rests_until = Instant::now() + timetable.rest(Timestamp::now());
+                    LOOK
+                }
                 Ok(true) => AGAIN,
                 Err(error) => {
                     tracing::error!(%error, "the backups cannot be listed");
@@ -200,18 +233,24 @@ impl Backups {
         }
     }
 
-    async fn is_due(&self, timetable: &Timetable) -> Result<bool, Error> {
-        let now = Timestamp::now().as_millisecond();
-        let newest = self.list().await?.into_iter().rev();
-        let newest = newest
-            .filter(|found| found.manifest.reason == Reason::Scheduled)
-            .find_map(|found| found.manifest.created.parse::<Timestamp>().ok());
-        // A time in the future is the word of a clock that was set back since.
-        let newest = newest.filter(|at| at.as_millisecond() <= now);
-        Ok(newest.is_none_or(|at| {
-            let next = timetable.0.next_after(at.as_millisecond());
-            next.is_some_and(|next| next <= now)
-        }))
+    async fn is_due(&self, timetable: &Timetable, rests_until: Instant) -> Result<bool, Error> {
+        if Instant::now() < rests_until {
+            return Ok(false);
+        }
+        let found = self.list().await?;
+        Ok(timetable.is_due(&found, &self.0.cluster, Timestamp::now()))
+    }
+
+    /// What earlier processes made counts for how old the newest is.
+    async fn remember(&self) {
+        let now = Timestamp::now();
+        let found = self.list().await.unwrap_or_default().into_iter();
+        let own = found.filter(|found| found.manifest.cluster == self.0.cluster);
+        let newest = own.filter(|found| found.is_by(now));
+        let newest = newest.filter_map(|found| found.created()).max();
+        let status = self.0.status.lock();
+        let mut status = status.unwrap_or_else(PoisonError::into_inner);
+        status.last_success = status.last_success.or(newest);
     }
 
     /// Whether it could be made. Old ones go only then.
@@ -318,5 +357,56 @@ mod tests {
             let refusal = wrong.parse::<Timetable>().unwrap_err();
             assert!(refusal.contains(wrong), "{refusal}");
         }
+    }
+
+    fn scheduled(cluster: &str, created: &str) -> Found {
+        let manifest = json!({
+            "format": 1, "drumtower": "0", "schema_version": 1, "cluster": cluster, "created": created,
+            "reason": "scheduled", "logs": false, "session": 1, "seq": 1, "newest_log": 0, "files": [],
+            "counts": {"jobs": 0, "live_runs": 0, "finished_runs": 0, "tokens": 0},
+        });
+        Found {
+            name: created.to_owned(),
+            path: PathBuf::from(created),
+            manifest: serde_json::from_value(manifest).unwrap(),
+        }
+    }
+
+    fn at(text: &str) -> Timestamp {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn the_backups_of_another_store_are_not_ours() {
+        let six: Timetable = "6h".parse().unwrap();
+        let now = at("2026-01-02T11:59:30Z");
+        let theirs = scheduled("b", "2026-01-02T11:59:00Z");
+        assert!(six.is_due(&[], "a", now));
+        assert!(six.is_due(std::slice::from_ref(&theirs), "a", now));
+        let ours = scheduled("a", "2026-01-02T10:00:00Z");
+        assert!(!six.is_due(&[ours, theirs.clone()], "a", now));
+        let ours = scheduled("a", "2026-01-02T05:00:00Z");
+        assert!(six.is_due(&[ours, theirs], "a", now));
+    }
+
+    #[test]
+    fn a_clock_that_was_set_back_makes_one_and_no_more() {
+        let six: Timetable = "6h".parse().unwrap();
+        let now = at("2026-01-02T12:00:00Z");
+        let future = scheduled("a", "2026-01-03T12:00:00Z");
+        assert!(six.is_due(std::slice::from_ref(&future), "a", now));
+        let made = scheduled("a", "2026-01-02T12:00:00Z");
+        assert!(!six.is_due(&[made, future], "a", at("2026-01-02T12:00:15Z")));
+    }
+
+    #[tokio::test]
+    async fn one_rests_by_a_clock_that_nobody_sets() {
+        let six: Timetable = "6h".parse().unwrap();
+        let rest = six.rest(at("2026-01-02T12:00:00Z"));
+        assert_eq!(rest, Duration::from_secs(6 * 3_600));
+        let empty = tempfile::tempdir().unwrap();
+        let backups = Backups::new(empty.path().to_owned(), "a".to_owned(), Options::default());
+        assert!(backups.is_due(&six, Instant::now()).await.unwrap());
+        assert!(!backups.is_due(&six, Instant::now() + rest).await.unwrap());
     }
 }

@@ -340,6 +340,8 @@ async fn open_doors(
     let scheme = if tls.is_some() { "https" } else { "http" };
     let url = format!("{scheme}://{}", reachable(address));
     first_start::announce(&options.data, &local, &url)?;
+    let place = options.data.clone();
+    let cursors = blocking(move || api::cursor::Key::kept(&place)).await??;
     let (stopping, stops) = watch::channel(false);
     let edge = Edge {
         handle: handle.clone(),
@@ -347,8 +349,8 @@ async fn open_doors(
         authority,
         logs,
         notices,
-        cursors: api::cursor::Key::of(&meta.cluster),
-        backups: Backups::new(options.data.clone(), options.backup.clone()),
+        cursors,
+        backups: Backups::new(options.data.clone(), meta.cluster, options.backup.clone()),
         metrics: Metrics::new(handle.tap()),
         streams: api::changes::Streams::new().map_err(first_start::Error::Random)?,
         server: Arc::from(options.name.as_str()),

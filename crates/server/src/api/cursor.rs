@@ -1,13 +1,20 @@
 //! Page cursors: opaque to callers, bound to the listing they come from, and sealed.
 //!
-//! A cursor is a place in an order, followed by a seal over the place, the path, the filter and a key that belongs to the
-//! store. One that was changed, or that is used with another path or filter, is refused instead of skipping rows. Its
+//! A cursor is a place in an order, followed by a seal over the place, the path, the filter and a key that lies in the data
+//! directory ([`FILE`]) and is shown to nobody. One that was changed, or that is used with another path or filter, is refused instead of skipping rows. Its
 //! place chooses no namespace: the filter does. It outlives a restart, since the key does.
+
+use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
 use super::problem::Problem;
 use super::query::Parameters;
+use crate::auth::Secret;
+use crate::auth::first_start::{Error, write_private};
+
+/// Where the key lies, within the data directory.
+pub const FILE: &str = "cursor.key";
 
 const SEAL_BYTES: usize = 8;
 const LONGEST: usize = 1024;
@@ -17,9 +24,22 @@ const LONGEST: usize = 1024;
 pub struct Key([u8; 32]);
 
 impl Key {
-    /// From what was drawn when the store was made and is shown to nobody.
-    pub fn of(cluster: &str) -> Self {
-        Self(digest(&[], ["cursors", cluster].into_iter()))
+    /// The key of a data directory, drawn when there is none.
+    pub fn kept(data: &Path) -> Result<Self, Error> {
+        let path = data.join(FILE);
+        match std::fs::read_to_string(&path) {
+            Ok(text) if !text.trim().is_empty() => return Ok(Self::of(text.trim())),
+            Ok(_) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => return Err(Error::File(path, error)),
+        }
+        let secret = Secret::draw().map_err(Error::Random)?;
+        write_private(&path, secret.text())?;
+        Ok(Self::of(secret.text()))
+    }
+
+    fn of(secret: &str) -> Self {
+        Self(digest(&[], ["cursors", secret].into_iter()))
     }
 }
 
@@ -113,6 +133,14 @@ mod tests {
         for text in ["", "0", "zz", "ff", "ä1", "+1", &"00".repeat(600)] {
             assert!(own.decode(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn the_key_is_drawn_once_for_each_data_directory() {
+        let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let key = Key::kept(one.path()).unwrap();
+        assert_eq!(Key::kept(one.path()).unwrap().0, key.0);
+        assert_ne!(Key::kept(other.path()).unwrap().0, key.0);
     }
 
     #[test]

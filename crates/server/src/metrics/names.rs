@@ -282,6 +282,18 @@ pub const FAMILIES: &[Family] = &[
         "Size of the file system of the data directory.",
     ),
     family(
+        "drumtower_backups_total",
+        Counter,
+        &["outcome"],
+        "Backups that the server made or failed to make: made or failed.",
+    ),
+    family(
+        "drumtower_backup_last_success_timestamp_seconds",
+        Gauge,
+        &[],
+        "When the last backup that the server made was begun, since 1970.",
+    ),
+    family(
         "drumtower_tokens",
         Gauge,
         &[],

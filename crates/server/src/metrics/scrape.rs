@@ -12,6 +12,7 @@ use super::jobs::JobFigures;
 use super::text::{Samples, Text};
 use crate::api::Edge;
 use crate::auth::Principal;
+use crate::backup::Status;
 use crate::driver::{Health, wall_now};
 
 /// Workers with series of their own; the rest is only counted by state.
@@ -38,6 +39,7 @@ pub async fn scrape(edge: &Edge, principal: &Principal) -> String {
         let files = Files::of(edge).await;
         system(&mut text, edge, figures.as_ref());
         disk(&mut text, &files);
+        backups(&mut text, &edge.backups.status());
         process(&mut text, &edge.metrics);
     }
     text.take()
@@ -336,6 +338,17 @@ fn disk(text: &mut Text, files: &Files) {
         if let Some(bytes) = bytes {
             samples.add(&[], bytes as f64);
         }
+    }
+}
+
+fn backups(text: &mut Text, status: &Status) {
+    let mut outcomes = text.family("drumtower_backups_total");
+    for (outcome, count) in [("made", status.made), ("failed", status.failed)] {
+        outcomes.add(&[("outcome", outcome)], count as f64);
+    }
+    let mut last = text.family("drumtower_backup_last_success_timestamp_seconds");
+    if let Some(at) = status.last_success {
+        last.add(&[], at.as_millisecond() as f64 / 1e3);
     }
 }
 

@@ -57,6 +57,29 @@ async fn what_cannot_be_made_says_why() {
 }
 
 #[tokio::test]
+async fn made_and_failed_ones_are_counted() {
+    let server = Server::start().await;
+    let admin = server.admin();
+    let figures = async || admin.get("/metrics").await.text();
+    let last = "\ndrumtower_backup_last_success_timestamp_seconds ";
+    assert!(!figures().await.contains(last));
+    std::fs::write(server.file("backups"), "in the way").unwrap();
+    admin.post("/api/v1/backups", &json!({})).await.expect(503);
+    std::fs::remove_file(server.file("backups")).unwrap();
+    let made = admin.post("/api/v1/backups", &json!({})).await.expect(201);
+    let figures = figures().await;
+    for outcome in ["made", "failed"] {
+        let series = format!("\ndrumtower_backups_total{{outcome=\"{outcome}\"}} 1\n");
+        assert!(figures.contains(&series), "{figures}");
+    }
+    let created: jiff::Timestamp = made["created"].as_str().unwrap().parse().unwrap();
+    let (_, told) = figures.split_once(last).expect("it is told");
+    let told: f64 = told.lines().next().unwrap().parse().unwrap();
+    assert_eq!(told, created.as_millisecond() as f64 / 1e3);
+    server.stop().await;
+}
+
+#[tokio::test]
 async fn by_timetable_the_first_is_made_at_once() {
     let server = Server::start_with(tempfile::tempdir().unwrap(), |options| {
         options.backup.every = Some("6h".parse().unwrap());
