@@ -209,7 +209,7 @@ async fn a_deleted_job_has_no_series_and_its_namesake_has_its_own() {
     let manifest = json!({"kind": "Job", "task": {"exec": {"argv": ["true"]}}});
     let count = |namespace, job, outcome| {
         format!(
-            "drumtower_runs_ended_total{{namespace=\"{namespace}\",job=\"{job}\",outcome=\"{outcome}\"}}"
+            "drumtower_runs_ended_total{{namespace=\"{namespace}\",job_name=\"{job}\",outcome=\"{outcome}\"}}"
         )
     };
     worker
@@ -221,8 +221,8 @@ async fn a_deleted_job_has_no_series_and_its_namesake_has_its_own() {
         (failed == Some(&1.0)).then_some(scrape)
     })
     .await;
-    assert!(!ghost.mentions("job=\"one\""), "{ghost:?}");
-    let other = "{namespace=\"_other\",job=\"_other\"}";
+    assert!(!ghost.mentions("job_name=\"one\""), "{ghost:?}");
+    let other = "{namespace=\"_other\",job_name=\"_other\"}";
     assert_eq!(
         ghost.value(&format!("drumtower_run_last_failed{other}")),
         0.0,
