@@ -23,6 +23,14 @@ impl Histogram {
         self.sum += value;
     }
 
+    /// Adds what another one with the same bounds has counted.
+    pub fn add(&mut self, other: &Self) {
+        for (count, more) in self.counts.iter_mut().zip(&other.counts) {
+            *count += more;
+        }
+        self.sum += other.sum;
+    }
+
     pub fn count(&self) -> u64 {
         self.counts.iter().sum()
     }

@@ -75,6 +75,6 @@ impl Totals {
         self.failed += figures.failed;
         self.cancelled += figures.cancelled;
         self.unfired += figures.unfired;
-        self.start_delay.absorb(&figures.start_delay);
+        self.start_delay.add(&figures.start_delay);
     }
 }
