@@ -91,6 +91,10 @@ async fn nothing_in_the_directory_is_written_through_a_link() {
     let running = mischief.spawn();
     running.started().await.expect("it runs");
     for _ in 0..100 {
+        // A link put there while the directory was being removed keeps it in place.
+        while victims.exists() {
+            let _ = fs::remove_dir_all(&victims);
+        }
         let mut victim = Attempt::shell("");
         victim.spec.scratch = victims.clone();
         victim.spec.user = Some(USER.to_owned());
