@@ -31,11 +31,11 @@ pub const COMMANDS: &[Command] = &[
     },
     Command {
         name: "test",
-        summary: "check the format, run clippy, build the binary, run every test",
+        summary: "check the format, run clippy, build the binary, run every test, try the API",
         usage: "[--long]",
         help: "Runs, in this order, and stops at the first failure:\n  \
                format, clippy with warnings denied, a build of `drumtower` in which tests can choose where it dies,\n  \
-               every test of the workspace.\n\
+               every test of the workspace, then schemathesis against the API.\n\
                Tests that start real processes find the binary by DRUMTOWER_BIN.\n\
                Programs the tests call (strace) are installed by apt-get when missing.\n\n\
                Options:\n  --long  soak sizes: sets DRUMTOWER_LONG=1 for every test\n\n\
@@ -49,8 +49,8 @@ pub const COMMANDS: &[Command] = &[
         summary: "try the HTTP API with data made from its own description",
         usage: "[--seed N] [--built]",
         help: "Starts a server with a worker in a directory of its own and lets schemathesis call every operation of\n\
-               /api/openapi.json: the examples, the edges of the schemas, 200 random requests an operation, and chains of\n\
-               requests along the links. A 5xx, or an answer that the description does not promise, fails it.\n\
+               /api/openapi.json: the examples, the edges of the schemas, 200 random requests an operation, and several\n\
+               hundred chains of requests along the links. A 5xx, or an answer that the description does not promise, fails it.\n\
                Schemathesis is installed by pip into target/schemathesis.\n\n\
                Options:\n  --seed N  another course of random data than that of CI\n  \
                --built   take the debug build as it is\n\n\

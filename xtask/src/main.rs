@@ -103,6 +103,7 @@ fn test(long: bool) -> Result<()> {
         Step::new("clippy", clippy()),
         Step::new("build", build_test_binary()),
         Step::new("tests", tests),
+        Step::new("api", schemathesis::step()?),
     ];
     run_all(
         if long {

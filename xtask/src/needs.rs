@@ -15,6 +15,20 @@ struct Need {
     program: &'static str,
     package: &'static str,
     why: &'static str,
+    /// A module of Python that the package brings; the program alone is not enough.
+    module: Option<&'static str>,
+}
+
+impl Need {
+    fn is_there(&self) -> bool {
+        on_path(self.program) && self.module.is_none_or(|module| self.imports(module))
+    }
+
+    fn imports(&self, module: &str) -> bool {
+        let mut probe = Command::new(self.program);
+        probe.args(["-c", &format!("import {module}")]);
+        probe.output().is_ok_and(|output| output.status.success())
+    }
 }
 
 const PROGRAMS: &[Need] = &[
@@ -22,36 +36,43 @@ const PROGRAMS: &[Need] = &[
         program: "strace",
         package: "strace",
         why: "the durability test watches the server's fdatasync calls with it",
+        module: None,
     },
     Need {
         program: "prometheus",
         package: "prometheus",
         why: "a test lets it scrape a server and take the shipped rules and dashboard",
+        module: None,
     },
     Need {
         program: "faketime",
         package: "faketime",
         why: "tests set the clock of a running server with its library",
+        module: None,
     },
     Need {
         program: "ip",
         package: "iproute2",
         why: "a test lets a worker join from a network of its own",
+        module: None,
     },
     Need {
         program: "groff",
         package: "groff",
         why: "a test has it render the manual pages without a warning",
+        module: None,
     },
     Need {
         program: "python3",
         package: "python3-venv",
         why: "schemathesis, which tries the HTTP API, is written in it",
+        module: Some("ensurepip"),
     },
     Need {
         program: "aiosmtpd",
         package: "python3-aiosmtpd",
         why: "tests of notifications send mail to it",
+        module: None,
     },
 ];
 
@@ -65,10 +86,7 @@ pub fn provide() -> Result<()> {
     if !cfg!(target_os = "linux") {
         return Ok(());
     }
-    let missing: Vec<&Need> = PROGRAMS
-        .iter()
-        .filter(|need| !on_path(need.program))
-        .collect();
+    let missing: Vec<&Need> = PROGRAMS.iter().filter(|need| !need.is_there()).collect();
     if missing.is_empty() {
         return Ok(());
     }

@@ -16,16 +16,27 @@ use crate::cargo::{Profile, binary_path, build_test_binary, run as run_command};
 use crate::tree::root;
 
 /// The course of random data that CI follows.
-const SEED: &str = "318";
+const SEED: u64 = 318;
+/// How often chains of requests are begun anew. A chain whose repetition finds the server as the first left it cannot be
+/// followed further, so each course ends after a few dozen of them.
+const CHAINS: u64 = 12;
 /// Only a server that hangs takes so long to start.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// The same as a step of another command: on the debug build that is there, on the course of CI.
+pub fn step() -> Result<Command> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(["schemathesis", "--built"]);
+    Ok(command)
+}
+
 pub fn run(flags: &[String]) -> Result<()> {
     let given = flags.iter().skip_while(|flag| *flag != "--seed").nth(1);
-    let seed = given.map_or(SEED, String::as_str);
-    if seed.parse::<u64>().is_err() {
-        bail!("--seed {seed}: give a whole number");
-    }
+    let seed: u64 = match given.map(|given| (given, given.parse())) {
+        None => SEED,
+        Some((_, Ok(seed))) => seed,
+        Some((given, Err(_))) => bail!("--seed {given}: give a whole number"),
+    };
     if !flags.iter().any(|flag| flag == "--built") {
         run_command(build_test_binary())?;
     }
@@ -33,27 +44,9 @@ pub fn run(flags: &[String]) -> Result<()> {
     let program = install(&home)?;
     let server = Server::start(&home.join(format!("run-{}", std::process::id())))?;
     server.seed()?;
-    let mut command = Command::new(program);
-    command
-        .arg("--config-file")
-        .arg(ours("schemathesis.toml"))
-        .args(["run", "--no-color", "--seed", seed, "--url", &server.url])
-        .arg("--header")
-        .arg(format!("Authorization: Bearer {}", server.token))
-        .arg(format!("{}/api/openapi.json", server.url))
-        .env("SCHEMATHESIS_HOOKS", "hooks")
-        .env("PYTHONPATH", ours(""))
-        .env("PYTHONDONTWRITEBYTECODE", "1")
-        .current_dir(&server.directory);
-    // Not by `run`, whose message would show the token.
-    let status = command.status().context("schemathesis cannot be started")?;
-    if !status.success() {
-        let log = server.keep_log(&home)?;
-        bail!(
-            "schemathesis ended with {status}: see above; `cargo xtask schemathesis --seed {seed}` repeats it, {} is the \
-             server's log",
-            log.display()
-        );
+    server.try_phases(&program, "examples,coverage,fuzzing", seed, &home)?;
+    for chain in 0..CHAINS {
+        server.try_phases(&program, "stateful", seed.wrapping_add(chain), &home)?;
     }
     Ok(())
 }
@@ -155,6 +148,34 @@ impl Server {
             .env("DRUMTOWER_URL", &self.url)
             .env("DRUMTOWER_TOKEN", &self.token);
         run_command(apply)
+    }
+
+    /// Runs some phases of schemathesis against it.
+    fn try_phases(&self, program: &Path, phases: &str, seed: u64, home: &Path) -> Result<()> {
+        let mut command = Command::new(program);
+        command
+            .arg("--config-file")
+            .arg(ours("schemathesis.toml"))
+            .args(["run", "--no-color", "--phases", phases])
+            .args(["--seed", &seed.to_string(), "--url", &self.url])
+            .arg("--header")
+            .arg(format!("Authorization: Bearer {}", self.token))
+            .arg(format!("{}/api/openapi.json", self.url))
+            .env("SCHEMATHESIS_HOOKS", "hooks")
+            .env("PYTHONPATH", ours(""))
+            .env("PYTHONDONTWRITEBYTECODE", "1")
+            .current_dir(&self.directory);
+        // Not by `run`, whose message would show the token.
+        let status = command.status().context("schemathesis cannot be started")?;
+        if !status.success() {
+            let log = self.keep_log(home)?;
+            bail!(
+                "schemathesis ended with {status}: see above; `cargo xtask schemathesis --seed {seed}` repeats it, {} is \
+                 the server's log",
+                log.display()
+            );
+        }
+        Ok(())
     }
 
     fn keep_log(&self, home: &Path) -> Result<PathBuf> {

@@ -135,6 +135,7 @@ fn a_real_prometheus_takes_what_is_shipped_and_raises_an_alarm() {
     for job in ["good", "bad"] {
         api.trigger(job, &json!({}));
     }
+    api.post("/api/v1/backups", &json!({}));
     let refused = api
         .call(Method::GET, "/api/v1/runs?limt=1", None)
         .expect("an answer");

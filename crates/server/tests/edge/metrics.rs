@@ -231,7 +231,9 @@ async fn a_deleted_job_has_no_series_and_its_namesake_has_its_own() {
     admin.put(path, &manifest).await.expect(201);
     admin.post(&runs, &json!({})).await.expect(201);
     let attempt = worker.assignment().await.attempt.unwrap();
-    worker.finish_with(attempt, |_| {}).await;
+    worker
+        .finish_with(attempt, |end| end.outcome = wire::Outcome::Succeeded.into())
+        .await;
     let scrape = eventually("the namesake is counted", async || {
         let scrape = Scrape::of(&admin).await;
         let completed = scrape.samples.get(&count("a", "one", "completed"));
