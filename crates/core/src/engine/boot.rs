@@ -176,10 +176,10 @@ impl Engine {
         });
         let state = run.state;
         let line = self.line_of(&compiled);
-        let (waiting, due) = (Waiting::of(&run), run.due);
+        let (waiting, ready) = (Waiting::of(&run), run.ready());
         self.hold_run(run, compiled);
         match (state, leased) {
-            (RunState::Pending, None) if due > now.wall => self.arm_run(id, due),
+            (RunState::Pending, None) if ready > now.wall => self.arm_run(id, ready),
             (RunState::Pending, None) => self.lines.push(line, waiting),
             (RunState::Scheduled | RunState::Running, Some((worker, process, attempt, fence))) => {
                 self.expect_worker(now, &worker, process);

@@ -69,7 +69,7 @@ pub(super) fn minute_of_key(key: &str) -> Option<i64> {
 impl Engine {
     /// Takes a run that is not due yet; its job is resident.
     pub(super) fn delay_run(&mut self, mut run: Run, compiled: &Arc<Compiled>) {
-        let minute = minute_of(run.due);
+        let minute = minute_of(run.ready());
         if minute > self.delays.open || self.delays.waiting.len() >= self.options.ready_window {
             let seq = self.building_seq();
             let entry = self.delays.minutes.entry(minute).or_default();
@@ -79,15 +79,15 @@ impl Engine {
             self.read_minutes_later();
         } else {
             self.building.run_inserted(&run);
-            let (id, due) = (run.id, run.due);
+            let (id, ready) = (run.id, run.ready());
             self.hold_run(run, Arc::clone(compiled));
-            self.arm_run(id, due);
+            self.arm_run(id, ready);
         }
     }
 
     /// Sets the timer of a resident run that is not due yet.
-    pub(super) fn arm_run(&mut self, id: RunId, due: WallMs) {
-        let at = self.now.mono_at(due);
+    pub(super) fn arm_run(&mut self, id: RunId, ready: WallMs) {
+        let at = self.now.mono_at(ready);
         let timer = self.wheel.insert(at.0, Timer::RunDue(id));
         if let Some(before) = self.delays.waiting.insert(id, timer) {
             self.wheel.cancel(before);
@@ -107,9 +107,9 @@ impl Engine {
         if run.state != RunState::Pending {
             return;
         }
-        let (due, waiting) = (run.due, Waiting::of(run));
-        if due > now.wall {
-            self.arm_run(id, due);
+        let (ready, waiting) = (run.ready(), Waiting::of(run));
+        if ready > now.wall {
+            self.arm_run(id, ready);
             return;
         }
         let line = self.line_of(&compiled);
@@ -130,8 +130,8 @@ impl Engine {
     /// Places all timers anew after the wall clock went forward.
     pub(super) fn arm_delayed(&mut self) {
         for id in self.delays.waiting.keys().copied().collect::<Vec<_>>() {
-            let due = self.runs.expect(id).run.due;
-            self.arm_run(id, due);
+            let ready = self.runs.expect(id).run.ready();
+            self.arm_run(id, ready);
         }
     }
 

@@ -135,11 +135,11 @@ impl Engine {
         }
         let compiled = self.pinned(run.job, run.job_version);
         let line = self.line_of(&compiled);
-        let (id, due, waiting) = (run.id, run.due, Waiting::of(&run));
+        let (id, ready, waiting) = (run.id, run.ready(), Waiting::of(&run));
         let delayed = run.parked.as_deref().and_then(minute_of_key).is_some();
         self.hold_run(run, compiled);
-        if due > self.now.wall {
-            self.arm_run(id, due);
+        if ready > self.now.wall {
+            self.arm_run(id, ready);
         } else if delayed && self.lines.must_park(line) {
             self.park_resident(id, line);
         } else {

@@ -109,7 +109,10 @@ pub(super) fn fresh_run(id: RunId, job: &Job, origin: Origin, actor: Actor, now:
         root_run: None,
         rerun_of: None,
         shard: None,
+        not_before: None,
         parked: None,
+        progress: None,
+        checkpoint: None,
         cancel: None,
         attempts: Vec::new(),
         transitions: vec![Transition {
@@ -135,7 +138,7 @@ impl Engine {
             self.jobs.expect_mut(run.job).live_scheduled += 1;
             self.mark_job(run.job);
         }
-        if run.due > self.now.wall {
+        if run.ready() > self.now.wall {
             self.delay_run(run, compiled);
             return;
         }

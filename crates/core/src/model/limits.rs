@@ -8,6 +8,8 @@ impl Limits {
     pub const PARAMS_BYTES: usize = 64 * 1024;
     pub const RESULT_BYTES: usize = 64 * 1024;
     pub const ERROR_BYTES: usize = 8 * 1024;
+    pub const CHECKPOINT_BYTES: usize = 1024 * 1024;
+    pub const PROGRESS_CHARS: usize = 256;
     /// Payloads beyond this live in a side table, so that rows stay narrow.
     pub const INLINE_PAYLOAD_BYTES: usize = 1024;
     pub const FRAME_BYTES: usize = 1024 * 1024;

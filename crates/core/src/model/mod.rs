@@ -42,8 +42,8 @@ pub use name::{Actor, CalendarName, JobName, NameError, NamespaceName, WorkerNam
 pub use notify::{Notify, NotifyOn, NotifyRule};
 pub use requirement::{Requirement, TaskNeed};
 pub use run::{
-    Attempt, AttemptEnd, AttemptOutcome, CancelRequest, LogLocator, Origin, Reason, Run, RunState,
-    Transition,
+    Attempt, AttemptEnd, AttemptOutcome, CancelRequest, CheckpointMark, LogLocator, Origin,
+    Progress, Reason, Run, RunState, Transition,
 };
 pub use setting::{SettingKey, SettingName, SettingRow};
 pub use system::{

@@ -165,6 +165,27 @@ pub struct CancelRequest {
     pub actor: Actor,
 }
 
+/// How far a running task says it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Progress {
+    /// From 0 to 100.
+    pub percent: u8,
+    /// Bounded by [`Limits::PROGRESS_CHARS`](super::Limits::PROGRESS_CHARS).
+    pub message: Option<String>,
+    /// When the server learned of it.
+    pub at: WallMs,
+}
+
+/// The newest checkpoint of a run; what it holds lies beside the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CheckpointMark {
+    /// From 1, growing over all attempts of the run.
+    pub number: u64,
+    pub attempt: u32,
+    pub at: WallMs,
+    pub bytes: u32,
+}
+
 /// One execution of a job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Run {
@@ -190,11 +211,15 @@ pub struct Run {
     pub root_run: Option<RunId>,
     pub rerun_of: Option<RunId>,
     pub shard: Option<(u32, u32)>,
+    /// No attempt is made before this: it waits to be tried again.
+    pub not_before: Option<WallMs>,
     /// The key it waits under in the store while it is not held in memory.
     pub parked: Option<String>,
     pub cancel: Option<CancelRequest>,
     pub attempts: Vec<Attempt>,
     pub transitions: Vec<Transition>,
+    pub progress: Option<Progress>,
+    pub checkpoint: Option<CheckpointMark>,
     pub result: Option<JsonText>,
     /// The cause of FAILED or CANCELLED, in words.
     pub error: Option<String>,
@@ -222,6 +247,11 @@ impl Run {
 
     pub fn current_attempt(&self) -> Option<&Attempt> {
         self.attempts.last().filter(|attempt| attempt.end.is_none())
+    }
+
+    /// From when on it may be given to a worker.
+    pub fn ready(&self) -> WallMs {
+        self.not_before.map_or(self.due, |at| at.max(self.due))
     }
 
     pub fn finished(&self) -> Option<WallMs> {

@@ -38,6 +38,34 @@ pub fn open<'a, T: Deserialize<'a>>(blob: &'a [u8]) -> Result<T, Error> {
     }
 }
 
+/// A value of a type that grew since the format was fixed: what came later follows the first part, and is missing where
+/// there is none of it.
+pub fn seal_growing<T: Serialize, L: Serialize>(value: &T, later: &[L]) -> Result<Vec<u8>, Error> {
+    let blob = seal(value)?;
+    if later.is_empty() {
+        return Ok(blob);
+    }
+    postcard::to_extend(later, blob)
+        .map_err(|error| Error::Invariant(format!("a row cannot be packed: {error}")))
+}
+
+/// Reads back what [`seal_growing`] wrote, or [`seal`].
+pub fn open_growing<'a, T: Deserialize<'a>, L: Deserialize<'a>>(
+    blob: &'a [u8],
+) -> Result<(T, Vec<L>), Error> {
+    let broken =
+        |error: postcard::Error| Error::Corrupt(format!("a packed row cannot be read: {error}"));
+    let [RAW, FORMAT, packed @ ..] = blob else {
+        return open(blob).map(|value| (value, Vec::new()));
+    };
+    let (value, rest) = postcard::take_from_bytes(packed).map_err(broken)?;
+    let later = match rest {
+        [] => Vec::new(),
+        rest => postcard::from_bytes(rest).map_err(broken)?,
+    };
+    Ok((value, later))
+}
+
 /// Parameters stay beside the JSON, because they are kept as the text they came in.
 #[derive(Serialize, Deserialize)]
 struct Definition<'a> {

@@ -3,9 +3,9 @@
 //! Payloads beyond [`Limits::INLINE_PAYLOAD_BYTES`] lie in side tables; the packed form says so.
 
 use drumtower_core::model::{
-    Actor, Attempt, AttemptEnd, AttemptOutcome, CancelRequest, Fence, JobId, JsonText, Limits,
-    LogLocator, NamespaceName, Origin, ProcessId, Reason, Retention, Run, RunId, RunState,
-    Transition, WallMs, WorkerName,
+    Actor, Attempt, AttemptEnd, AttemptOutcome, CancelRequest, CheckpointMark, Fence, JobId,
+    JsonText, Limits, LogLocator, NamespaceName, Origin, ProcessId, Progress, Reason, Retention,
+    Run, RunId, RunState, Transition, WallMs, WorkerName,
 };
 use serde::{Deserialize, Serialize};
 
@@ -51,6 +51,14 @@ struct Rare<'a> {
     parked: Option<&'a str>,
     cancel: Option<CancelRequest>,
     error: Option<&'a str>,
+}
+
+/// What runs have had since the packed form was fixed; only what a run has is written. Variants are only added, at the end.
+#[derive(Serialize, Deserialize)]
+enum Later {
+    NotBefore(WallMs),
+    Progress(Progress),
+    Checkpoint(CheckpointMark),
 }
 
 #[derive(Serialize, Deserialize)]
@@ -124,7 +132,7 @@ pub fn seal(run: &Run) -> Result<Vec<u8>, Error> {
             at,
         }
     });
-    codec::seal(&Packed {
+    let packed = Packed {
         namespace: run.namespace.as_str(),
         job_version: run.job_version,
         state: run.state,
@@ -144,7 +152,17 @@ pub fn seal(run: &Run) -> Result<Vec<u8>, Error> {
             .map(|attempt| pack_attempt(attempt, run.created))
             .collect(),
         transitions: transitions.collect(),
-    })
+    };
+    codec::seal_growing(&packed, &later(run))
+}
+
+fn later(run: &Run) -> Vec<Later> {
+    let later = [
+        run.not_before.map(Later::NotBefore),
+        run.progress.clone().map(Later::Progress),
+        run.checkpoint.map(Later::Checkpoint),
+    ];
+    later.into_iter().flatten().collect()
 }
 
 fn rare(run: &Run) -> Option<Rare<'_>> {
@@ -197,7 +215,7 @@ pub trait Aside {
 }
 
 pub fn open(id: RunId, job: JobId, blob: &[u8], payloads: &impl Aside) -> Result<Run, Error> {
-    let packed: Packed<'_> = codec::open(blob)?;
+    let (packed, later): (Packed<'_>, Vec<Later>) = codec::open_growing(blob)?;
     let created = time(id.created(), packed.created);
     let mut last = created;
     let transitions = packed.transitions.iter().map(|packed| {
@@ -221,7 +239,7 @@ pub fn open(id: RunId, job: JobId, blob: &[u8], payloads: &impl Aside) -> Result
         Payload::Aside => Some(codec::json(&payloads.result(id)?)?),
     };
     let rare = packed.rare.as_ref();
-    Ok(Run {
+    let mut run = Run {
         id,
         namespace: NamespaceName::new(packed.namespace).map_err(broken)?,
         job,
@@ -239,6 +257,7 @@ pub fn open(id: RunId, job: JobId, blob: &[u8], payloads: &impl Aside) -> Result
         root_run: rare.and_then(|rare| rare.root_run),
         rerun_of: rare.and_then(|rare| rare.rerun_of),
         shard: rare.and_then(|rare| rare.shard),
+        not_before: None,
         parked: rare.and_then(|rare| rare.parked).map(str::to_owned),
         cancel: rare.and_then(|rare| rare.cancel.clone()),
         attempts: packed
@@ -247,9 +266,19 @@ pub fn open(id: RunId, job: JobId, blob: &[u8], payloads: &impl Aside) -> Result
             .map(|packed| open_attempt(packed, created))
             .collect::<Result<_, _>>()?,
         transitions,
+        progress: None,
+        checkpoint: None,
         result,
         error: rare.and_then(|rare| rare.error).map(str::to_owned),
-    })
+    };
+    for later in later {
+        match later {
+            Later::NotBefore(at) => run.not_before = Some(at),
+            Later::Progress(progress) => run.progress = Some(progress),
+            Later::Checkpoint(mark) => run.checkpoint = Some(mark),
+        }
+    }
+    Ok(run)
 }
 
 fn open_attempt(packed: &PackedAttempt<'_>, created: WallMs) -> Result<Attempt, Error> {

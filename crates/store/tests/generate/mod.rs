@@ -6,9 +6,9 @@ use drumtower_core::change::{ChangeSet, JobChange, Prune, RunChange, ScheduleCha
 use drumtower_core::model::{
     Actor, AuditAction, AuditEntry, AuditId, AuditKind, AuditObject, CalendarRef, CalendarVersion,
     Counters, Epoch, IdempotencyEntry, IdempotencyHash, JobId, JobRow, JobVersion, JsonText,
-    Origin, Pause, Retention, Role, Run, RunId, RunState, ScheduleRow, SegmentId, SegmentRow,
-    SessionId, SettingKey, SettingName, SettingRow, SweepCause, SweepRow, TokenId, TokenRow,
-    Unfired, UnfiredReason, WallMs,
+    Origin, Pause, Progress, Retention, Role, Run, RunId, RunState, ScheduleRow, SegmentId,
+    SegmentRow, SessionId, SettingKey, SettingName, SettingRow, SweepCause, SweepRow, TokenId,
+    TokenRow, Unfired, UnfiredReason, WallMs,
 };
 use drumtower_store::conformance::sample::{self, T0};
 
@@ -335,6 +335,18 @@ impl Generator {
         }
         if self.random.one_in(4) {
             run.parked = Some(format!("default/exec/{}", self.random.below(3)));
+        }
+        if self.random.one_in(5) {
+            run.not_before = Some(run.due.plus(self.random.below(5_000) as i64));
+        }
+        if self.random.one_in(5) {
+            let (percent, at) = (self.random.below(101) as u8, run.created);
+            let message = self.random.one_in(2).then(|| "half way".to_owned());
+            run.progress = Some(Progress {
+                percent,
+                message,
+                at,
+            });
         }
         if self.random.one_in(6) {
             let text = "p".repeat(self.random.below(3_000) as usize);

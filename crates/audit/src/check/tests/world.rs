@@ -217,7 +217,10 @@ impl World {
             root_run: None,
             rerun_of: None,
             shard: None,
+            not_before: None,
             parked: None,
+            progress: None,
+            checkpoint: None,
             cancel: None,
             attempts: vec![attempt],
             transitions: path
