@@ -16,7 +16,7 @@ use crate::handler::{Context, HandlerError, Handlers};
 use crate::runtime::{Parts, Server};
 use crate::session::{Config, Session};
 use crate::shutdown::{Once, Watched};
-use crate::tls::Trust;
+use crate::tls::{Trust, in_the_open};
 use crate::{Error, Leave, host};
 
 const DEFAULT_CAPACITY: u32 = 16;
@@ -93,7 +93,8 @@ impl Builder {
         self
     }
 
-    /// Which servers are believed; those that the system's authorities vouch for by default. Only for https.
+    /// Which servers are believed; those that the system's authorities vouch for by default. Only for https; over http a
+    /// token goes to this machine alone unless [`Trust::in_the_open`] is set.
     pub fn trust(mut self, trust: Trust) -> Self {
         self.trust = trust;
         self
@@ -208,6 +209,14 @@ impl Builder {
             let (given, most) = (self.capacity, Config::CAPACITY_MAX);
             return Err(Error::configuration(format!(
                 "capacity {given} is not between 1 and {most}: choose another"
+            )));
+        }
+        let open = |url: &&String| !self.trust.in_the_open && in_the_open(url);
+        if self.token.is_some()
+            && let Some(url) = self.servers.iter().find(open)
+        {
+            return Err(Error::configuration(format!(
+                "the token would go to {url} unencrypted: use https://, or accept it with Trust::in_the_open"
             )));
         }
         if self.exec.is_none() && self.http.is_none() && self.handlers.names().next().is_none() {

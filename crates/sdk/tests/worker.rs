@@ -338,6 +338,10 @@ fn wrong_settings_are_refused_with_a_remedy() {
         (handled(good).capacity(0).build(), "capacity"),
         (handled(good).name("Not A Name").build(), "worker name"),
         (handled(good).token("a\nb").build(), "token"),
+        (
+            handled("http://10.0.0.1:7070").token("a").build(),
+            "https://",
+        ),
         (Worker::builder(good).build(), "handler"),
     ];
     for (built, words) in wrong {

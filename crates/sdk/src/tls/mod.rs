@@ -4,6 +4,7 @@
 //! turns what rustls says into what can be done about it. Who the *server* believes is the server's own.
 
 mod only;
+mod open;
 mod words;
 
 use std::path::{Path, PathBuf};
@@ -15,6 +16,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
 
 use only::Only;
+pub use open::in_the_open;
 pub use words::{said, words};
 
 /// Which servers are believed, and who we say we are.
@@ -26,6 +28,8 @@ pub struct Trust {
     pub only: Option<PathBuf>,
     /// A certificate of our own and its key.
     pub identity: Option<(PathBuf, PathBuf)>,
+    /// Whether a token may go to another machine over http.
+    pub in_the_open: bool,
 }
 
 impl Trust {
