@@ -227,6 +227,11 @@ fn words(event: &str, data: &Value) -> Option<[String; 4]> {
 
 fn run_words(run: &Value) -> String {
     let mut words = vec![text(run, "id")];
+    if let Some(percent) = run.pointer("/progress/percent").and_then(Value::as_u64) {
+        words.push(format!("{percent} %"));
+        words.push(text(run, "progress.message"));
+        words.retain(|word| !word.is_empty());
+    }
     if let Some(ms) = run["duration_ms"].as_u64() {
         words.push(duration(ms));
     }
@@ -255,6 +260,8 @@ mod tests {
                 "a/b"
             )
         );
+        let under_way = json!({"id": "run_1", "progress": {"percent": 42, "message": "copying"}});
+        assert_eq!(run_words(&under_way), "run_1  42 %  copying");
         let runs = json!({"job": null, "jobs": 7, "made": 3, "started": 0, "completed": 2, "failed": 0, "cancelled": 0, "unfired": 0});
         let cells = words("runs", &runs).expect("a line");
         assert_eq!(

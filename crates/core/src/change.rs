@@ -7,9 +7,10 @@
 use std::collections::BTreeMap;
 
 use crate::model::{
-    AuditEntry, AuditId, CalendarRef, CalendarVersion, Counters, IdempotencyEntry, IdempotencyHash,
-    JobId, JobRow, JobVersion, NamespaceName, Run, RunId, ScheduleRow, SegmentId, SegmentRow,
-    SessionId, SettingKey, SettingRow, SweepCause, SweepRow, TokenId, TokenRow, Unfired, WallMs,
+    AuditEntry, AuditId, CalendarRef, CalendarVersion, Checkpoint, Counters, IdempotencyEntry,
+    IdempotencyHash, JobId, JobRow, JobVersion, NamespaceName, Run, RunId, ScheduleRow, SegmentId,
+    SegmentRow, SessionId, SettingKey, SettingRow, SweepCause, SweepRow, TokenId, TokenRow,
+    Unfired, WallMs,
 };
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -28,6 +29,8 @@ pub struct ChangeSet {
     pub versions: BTreeMap<(JobId, u32), JobVersion>,
     pub schedules: BTreeMap<JobId, ScheduleChange>,
     pub runs: BTreeMap<RunId, RunChange>,
+    /// What runs can go on from: inserted, or in place of one with a smaller number; `None` removes what there is.
+    pub checkpoints: BTreeMap<RunId, Option<Checkpoint>>,
     /// Inserted or, when the key is known, replaced by a longer range.
     pub unfired: BTreeMap<(JobId, WallMs), Unfired>,
     /// Always inserts; versions of the same calendar beyond
@@ -101,6 +104,7 @@ impl ChangeSet {
             + self.versions.len()
             + self.schedules.len()
             + self.runs.len()
+            + self.checkpoints.len()
             + self.unfired.len()
             + self.calendars.len()
             + self.sweeps.len()

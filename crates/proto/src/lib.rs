@@ -12,3 +12,6 @@ pub mod worker {
 /// The protocol versions that this build speaks. A hello carries a range; the highest common one is used.
 pub const PROTOCOL_MIN: u32 = 1;
 pub const PROTOCOL_MAX: u32 = 1;
+
+/// The feature of both ends that tell of progress and save checkpoints, in a hello and in a welcome.
+pub const CHECKPOINTS: &str = "checkpoints";

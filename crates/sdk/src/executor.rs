@@ -8,10 +8,13 @@ use std::sync::Arc;
 
 use drumtower_core::model::{Limits, MonoMs};
 use drumtower_proto::worker::v1 as wire;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use crate::clock;
+use crate::notes::Newest;
 use crate::session::{Attempt, StopReason, WINDOW_BYTES};
+
+pub use crate::notes::Notes;
 
 /// Runs attempts of one kind of task.
 pub trait Executor: Send + Sync + 'static {
@@ -43,6 +46,15 @@ pub(crate) enum Event {
         wall_ms: i64,
         data: Vec<u8>,
     },
+    Progress(Attempt, Newest),
+    Checkpoint {
+        attempt: Attempt,
+        body: Arc<[u8]>,
+        /// Who waits for it to be kept.
+        settled: Option<oneshot::Sender<bool>>,
+    },
+    /// The checkpoint that the attempt begins with, or why there is none.
+    Fetched(Attempt, Result<Arc<[u8]>, String>),
     Finished(Attempt, Box<wire::Finished>),
     Refused(Attempt, String),
 }
@@ -57,6 +69,7 @@ pub enum OutputStream {
 /// Tells the runtime what becomes of one attempt.
 pub struct Reporter {
     output: Output,
+    notes: Notes,
     finished: bool,
 }
 
@@ -73,6 +86,7 @@ impl Reporter {
     pub(crate) fn new(attempt: Attempt, events: mpsc::UnboundedSender<Event>) -> Self {
         let room = Arc::new(Semaphore::new(WINDOW_BYTES));
         Self {
+            notes: Notes::new(attempt, events.clone()),
             output: Output {
                 attempt,
                 events,
@@ -97,6 +111,16 @@ impl Reporter {
 
     pub fn output(&self) -> &Output {
         &self.output
+    }
+
+    /// Progress and checkpoints.
+    pub fn notes(&self) -> &Notes {
+        &self.notes
+    }
+
+    /// What an earlier attempt left to go on from.
+    pub(crate) fn begin_with(&mut self, checkpoint: Arc<[u8]>) {
+        self.notes.begin_with(checkpoint);
     }
 
     /// The attempt has ended and nothing of it runs. `end` need not name the attempt; the outcome "cancelled" means that

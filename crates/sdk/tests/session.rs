@@ -27,6 +27,7 @@ enum Step {
     Cancel(usize),
     Finish(usize),
     Write(usize),
+    Save(usize),
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -44,6 +45,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (0..9usize).prop_map(Step::Cancel),
         2 => (0..9usize).prop_map(Step::Finish),
         2 => (0..9usize).prop_map(Step::Write),
+        2 => (0..9usize).prop_map(Step::Save),
     ]
 }
 
@@ -56,6 +58,7 @@ fn take(world: &mut World, step: Step) {
         Step::ToWorker(count) => return world.deliver_to_worker(count),
         Step::Finish(pick) => return world.finish(pick),
         Step::Write(pick) => return world.write(pick),
+        Step::Save(pick) => return world.save(pick),
         Step::Assign(weight) => world.server.assign_fresh(weight),
         Step::AssignNext(pick) => world.server.assign_next(pick),
         Step::AssignAgain(pick) => world.server.assign_again(pick),
@@ -284,4 +287,60 @@ fn what_could_not_be_started_is_handed_back_and_its_place_is_free_again() {
         .session
         .attempt_finished(attempt.into(), wire::Finished::default());
     assert!(world.session.poll_transmit(world.clock()).is_none());
+}
+
+#[test]
+fn the_newest_checkpoint_goes_out_again_until_it_is_settled() {
+    let mut world = one_running();
+    for _ in 0..3 {
+        world.save(0);
+    }
+    world.open();
+    exchange(&mut world);
+    exchange(&mut world);
+    assert_eq!(world.server.checkpoints.values().collect::<Vec<_>>(), [&3]);
+    assert_eq!(world.settled, 1, "those before it were never sent");
+}
+
+#[test]
+fn the_next_attempt_counts_on() {
+    let mut world = one_running();
+    world.save(0);
+    world.save(0);
+    exchange(&mut world);
+    exchange(&mut world);
+    let cancel = world.server.cancel(0);
+    world.server_says(cancel);
+    exchange(&mut world);
+    exchange(&mut world);
+    let next = world.server.assign_next(0);
+    world.server_says(next);
+    exchange(&mut world);
+    world.save(0);
+    exchange(&mut world);
+    assert_eq!(world.server.checkpoints.values().collect::<Vec<_>>(), [&3]);
+}
+
+#[test]
+fn words_of_progress_leave_once_a_second() {
+    let mut world = one_running();
+    let attempt = *world.running.keys().next().expect("it runs");
+    let mut told = Vec::new();
+    for percent in 0..30 {
+        let now = MonoMs(world.now);
+        let message = "copying".to_owned();
+        world
+            .session
+            .report_progress(now, attempt, percent, message);
+        world.session.handle_timeout(now);
+        while let Some(message) = world.session.poll_transmit(world.clock()) {
+            if let Some(wire::worker_message::Body::Progress(report)) = message.body {
+                told.push((world.now, report.percent));
+            }
+        }
+        world.now += 50;
+    }
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert_eq!(told[1].0 - told[0].0, 1_000);
+    assert_eq!((told[0].1, told[1].1), (0, 20));
 }

@@ -55,6 +55,18 @@ fn start(server: &TinyServer) -> Running {
             context.cancelled().await;
             Err::<(), _>(HandlerError::new("told to stop"))
         })
+        .handler("resume", |context: Context, (): ()| async move {
+            let from = context.last_checkpoint().map_or("", |body| {
+                std::str::from_utf8(body).expect("as it was saved")
+            });
+            let from = from.to_owned();
+            context.progress(50, "half");
+            context.checkpoint(format!("{from}x")).await?;
+            let long = context.checkpoint(vec![0; 1024 * 1024 + 1]).await;
+            let long = long.expect_err("too long").to_string();
+            assert!(long.contains("1048577 bytes"), "{long}");
+            Ok(from)
+        })
         .handler("describe", |context: Context, (): ()| async move {
             context.log("one").await;
             context.log("two").await;
@@ -96,7 +108,9 @@ async fn parameters_and_results_are_typed() {
     assert_eq!(stream.hello.worker, "tester");
     assert_eq!(
         stream.hello.handlers,
-        ["chatter", "describe", "fail", "panic", "sum", "wait"]
+        [
+            "chatter", "describe", "fail", "panic", "resume", "sum", "wait"
+        ]
     );
     assert_eq!(stream.hello.labels["zone"], "a");
     let end = run_one(&mut stream, 1, "sum", r#"{"numbers":[40,2]}"#).await;
@@ -351,4 +365,75 @@ fn wrong_settings_are_refused_with_a_remedy() {
             "{error}"
         );
     }
+}
+
+/// The next checkpoint, and the progress that was told before it.
+async fn next_checkpoint(stream: &mut Stream) -> wire::Checkpoint {
+    let mut percent = None;
+    loop {
+        match stream.next_telling().await {
+            FromWorker::Progress(report) => percent = Some(report.percent),
+            FromWorker::Checkpoint(saved) => {
+                assert_eq!(percent, Some(50));
+                return saved;
+            }
+            other => panic!("expected a checkpoint, got {other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_handler_goes_on_from_the_last_checkpoint() {
+    let mut server = TinyServer::start().await;
+    let _running = start(&server);
+    let mut stream = server.welcome().await;
+    assert_eq!(stream.hello.features, [drumtower_proto::CHECKPOINTS]);
+    stream.assign_handler(1, "resume", "");
+    let saved = next_checkpoint(&mut stream).await;
+    assert_eq!((saved.number, saved.body.as_slice()), (1, &b"x"[..]));
+    stream.settle(&saved, true);
+    let end = stream.next_end().await;
+    assert_eq!(end.result, "\"\"");
+    stream.acknowledge(&end);
+    *server.checkpoint.lock().expect("nobody panicked") = Some((7, b"abc".to_vec()));
+    stream.resume_handler(2, "resume", 7);
+    let saved = next_checkpoint(&mut stream).await;
+    assert_eq!((saved.number, saved.body.as_slice()), (8, &b"abcx"[..]));
+    stream.settle(&saved, true);
+    assert_eq!(stream.next_end().await.result, "\"abc\"");
+}
+
+#[tokio::test]
+async fn a_checkpoint_that_is_not_kept_is_an_error_and_one_that_cannot_be_fetched_a_refusal() {
+    let mut server = TinyServer::start().await;
+    let _running = start(&server);
+    let mut stream = server.welcome().await;
+    stream.assign_handler(1, "resume", "");
+    let saved = next_checkpoint(&mut stream).await;
+    stream.settle(&saved, false);
+    let end = stream.next_end().await;
+    assert_eq!(end.outcome(), wire::Outcome::Failed);
+    assert!(end.error.contains("not kept"), "{}", end.error);
+    stream.acknowledge(&end);
+    let attempt = stream.resume_handler(2, "resume", 7);
+    let FromWorker::Refused(refused) = stream.next_telling().await else {
+        panic!("nothing to begin with")
+    };
+    assert_eq!(refused.attempt, Some(attempt));
+    assert!(refused.reason.contains("there is none"), "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_checkpoint_is_sent_again_on_a_new_stream() {
+    let mut server = TinyServer::start().await;
+    let _running = start(&server);
+    let mut stream = server.welcome().await;
+    stream.assign_handler(1, "resume", "");
+    let first = next_checkpoint(&mut stream).await;
+    drop(stream);
+    let mut stream = server.welcome().await;
+    let again = next_checkpoint(&mut stream).await;
+    assert_eq!(again, first);
+    stream.settle(&again, true);
+    assert_eq!(stream.next_end().await.outcome(), wire::Outcome::Succeeded);
 }

@@ -17,6 +17,10 @@ pub(crate) fn shape(changes: &ChangeSet) -> Result<(), Error> {
     let ids = ids
         .chain(changes.jobs.keys().map(|job| job.0))
         .chain(changes.runs.keys().map(|run| run.0))
+        .chain(changes.checkpoints.iter().map(|(run, checkpoint)| {
+            let number = checkpoint.as_ref().map_or(0, |it| it.number);
+            run.0.max(number)
+        }))
         .chain(changes.audit.keys().map(|entry| entry.0));
     let ids = ids.chain(changes.versions.keys().map(|(job, _)| job.0));
     if let Some(id) = ids.max().filter(|id| *id > GREATEST_ID) {

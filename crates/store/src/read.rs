@@ -5,9 +5,9 @@
 use std::collections::BTreeMap;
 
 use drumtower_core::model::{
-    AuditAction, AuditEntry, AuditId, AuditKind, CalendarRef, CalendarVersion, Counters,
-    IdempotencyEntry, IdempotencyHash, JobId, JobName, JobRecord, JobRow, JobVersion, Meta,
-    NamespaceName, Origin, Run, RunId, RunState, SegmentId, SegmentRow, SettingRow, SweepRow,
+    AuditAction, AuditEntry, AuditId, AuditKind, CalendarRef, CalendarVersion, Checkpoint,
+    Counters, IdempotencyEntry, IdempotencyHash, JobId, JobName, JobRecord, JobRow, JobVersion,
+    Meta, NamespaceName, Origin, Run, RunId, RunState, SegmentId, SegmentRow, SettingRow, SweepRow,
     TokenRow, Unfired, WallMs,
 };
 
@@ -234,6 +234,8 @@ pub trait Read: Send + Sync {
 
     /// A run, active or finished.
     fn run(&self, id: RunId) -> Result<Option<Run>, Error>;
+    /// What a run can go on from.
+    fn checkpoint(&self, run: RunId) -> Result<Option<Checkpoint>, Error>;
     /// Runs below the id `before`, newest first.
     fn runs(
         &self,

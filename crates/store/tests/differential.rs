@@ -172,6 +172,9 @@ fn rows(read: &dyn Read, now: WallMs, generator: &Generator) -> Vec<String> {
     }
     for id in generator.runs() {
         put("run", format!("{:?}", read.run(id).expect("it is read")));
+        let checkpoint = read.checkpoint(id).expect("it is read");
+        let body = checkpoint.as_ref().map(|it| it.body.to_vec());
+        put("checkpoint", format!("{checkpoint:?} {body:?}"));
     }
     all
 }

@@ -179,7 +179,7 @@ fn a_store_of_version_1_is_taken_over() {
         let (mut writer, reader) =
             sqlite::open(directory.path(), Options::default()).expect("it opens");
         let meta = reader.meta().expect("it is read");
-        assert_eq!((meta.schema_version, meta.oldest_server), (3, 3));
+        assert_eq!((meta.schema_version, meta.oldest_server), (4, 4));
         assert_eq!(
             (meta.cluster.as_str(), meta.tz_version.as_str()),
             ("88bdb6fefd0fdfca", "2026e")

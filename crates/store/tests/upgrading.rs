@@ -15,9 +15,10 @@ use tempfile::{TempDir, tempdir};
 
 const CHILD: &str = "DRUMTOWER_TEST_UPGRADE";
 
-const STORES: [(u32, &str); 2] = [
+const STORES: [(u32, &str); 3] = [
     (1, include_str!("stores/version-1.sql")),
     (2, include_str!("stores/version-2.sql")),
+    (3, include_str!("stores/version-3.sql")),
 ];
 
 fn main() -> ExitCode {

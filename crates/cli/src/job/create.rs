@@ -133,6 +133,7 @@ fn refused(error: SpecError) -> Failure {
         "jitter" | "timeout" | "weight" | "priority" | "params" | "description" => {
             format!("--{}", error.field)
         }
+        "progress_timeout" => "--progress-timeout".to_owned(),
         "bounds.max_fires" => "--max-fires".to_owned(),
         "bounds.start" => "--start".to_owned(),
         "bounds.end" => "--end".to_owned(),

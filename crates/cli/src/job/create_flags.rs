@@ -254,6 +254,9 @@ pub struct Traits {
     /// How long an attempt may run, such as `30s` or `1h30m`; an hour unless given
     #[arg(long, value_name = "DURATION")]
     timeout: Option<String>,
+    /// How long an attempt may go without a word of progress, such as `5m`; for ever unless given
+    #[arg(long, value_name = "DURATION")]
+    progress_timeout: Option<String>,
     /// When it is due while a scheduled run of it has not ended: skip, allow
     #[arg(long, value_name = "CHOICE", value_parser = ["skip", "allow"], hide_possible_values = true)]
     overlap: Option<String>,
@@ -286,6 +289,7 @@ impl Traits {
         }
         text(keys, "description", self.description.as_ref());
         text(keys, "timeout", self.timeout.as_ref());
+        text(keys, "progress_timeout", self.progress_timeout.as_ref());
         text(keys, "overlap", self.overlap.as_ref());
         text(keys, "placement", self.placement.as_ref());
         text(keys, "retention", self.retention.as_ref());

@@ -328,6 +328,7 @@ fn describe(job: &Value, view: View) -> String {
         ("weight", settings(job, "weight")),
         ("placement", settings(job, "placement")),
         ("timeout", settings(job, "timeout")),
+        ("progress timeout", settings(job, "progress_timeout")),
         ("retention", settings(job, "retention")),
         ("description", text(job, "spec.description")),
         ("labels", text(job, "spec.labels")),

@@ -17,6 +17,7 @@ use crate::output::{Output, text};
 ///     drumtower run rerun run_06d4ztbp00000
 ///     drumtower run rerun run_06d4ztbp00000 --params '{"month": "2026-02"}' --wait
 ///     drumtower run rerun run_06d4ztbp00000 --original --delay 10m
+///     drumtower run rerun run_06d4ztbp00000 --resume
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Rerun {
@@ -28,6 +29,9 @@ pub struct Rerun {
     /// By the version of the job that the old run was made from
     #[arg(long)]
     original: bool,
+    /// Go on from the checkpoint that the old run left
+    #[arg(long)]
+    resume: bool,
     /// An idempotency key: the same key gives the same run for 24 hours
     #[arg(short, long)]
     key: Option<String>,
@@ -55,6 +59,9 @@ impl Rerun {
         }
         if self.original {
             body.insert("version".to_owned(), Value::from("original"));
+        }
+        if self.resume {
+            body.insert("resume".to_owned(), Value::from(true));
         }
         for (key, given) in [("delay", &self.delay), ("at", &self.at)] {
             if let Some(given) = given {

@@ -109,6 +109,30 @@ fn memory(attempt: &Value) -> String {
     peak.map_or_else(String::new, bytes)
 }
 
+/// `42 %, copying files, at 2026-11-16T08:00:00Z`
+fn words_of_progress(run: &Value) -> Option<String> {
+    let progress = run.get("progress").filter(|it| it.is_object())?;
+    let percent = format!("{} %", text(progress, "percent"));
+    let words = [percent, text(progress, "message"), text(progress, "at")];
+    let words = words.into_iter().filter(|words| !words.is_empty());
+    Some(words.collect::<Vec<_>>().join(", "))
+}
+
+/// `number 7, 1.5 KiB, by attempt 2, 12s ago`
+fn words_of_checkpoint(run: &Value, view: View) -> Option<String> {
+    let mark = run.get("checkpoint").filter(|it| it.is_object())?;
+    let size = mark.get("bytes").and_then(Value::as_u64).map(bytes)?;
+    let by = match text(mark, "attempt") {
+        none if none == "0" => "by the run before".to_owned(),
+        number => format!("by attempt {number}"),
+    };
+    let at = Cell::time(mark, "at").words(view);
+    Some(format!(
+        "number {}, {size}, {by}, {at}",
+        text(mark, "number")
+    ))
+}
+
 /// A run in words.
 pub fn describe(run: &Value, view: View) -> String {
     let mut lines = vec![
@@ -129,6 +153,8 @@ pub fn describe(run: &Value, view: View) -> String {
         ),
         ("due", text(run, "due")),
     ];
+    lines.extend(words_of_progress(run).map(|words| ("progress", words)));
+    lines.extend(words_of_checkpoint(run, view).map(|words| ("checkpoint", words)));
     let optional = [
         "nominal",
         "finished",
@@ -181,6 +207,19 @@ mod tests {
                 "outcome": "failed", "duration_ms": 1234, "exit_code": 3, "signal": null, "cpu_ms": 5,
                 "peak_memory_bytes": 2_097_152}}],
         });
+        let view = View {
+            terminal: true,
+            color: false,
+            now_ms: 1_767_225_690_000,
+        };
+        let mut under_way = run.clone();
+        under_way["progress"] = json!({"percent": 42, "message": "copying", "at": "T2"});
+        under_way["checkpoint"] =
+            json!({"number": 7, "attempt": 2, "bytes": 1536, "at": "2026-01-01T00:00:00.000Z"});
+        let told = describe(&under_way, view);
+        assert!(told.contains("\nprogress:   42 %, copying, T2\n"), "{told}");
+        let saved = "\ncheckpoint: number 7, 1.5 KiB, by attempt 2, 1m30s ago\n";
+        assert!(told.contains(saved), "{told}");
         let expected = "\
 run:      run_1
 job:      default/hello version 2

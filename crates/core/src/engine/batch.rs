@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::change::{ChangeSet, JobChange, Prune, RunChange, ScheduleChange};
 use crate::model::{
-    AuditEntry, CalendarVersion, IdempotencyEntry, JobId, JobVersion, JsonText, Limits,
+    AuditEntry, CalendarVersion, Checkpoint, IdempotencyEntry, JobId, JobVersion, JsonText, Limits,
     NamespaceName, Now, Run, RunId, SegmentId, SettingKey, SettingRow, SweepCause, TokenId,
     Unfired, WallMs,
 };
@@ -48,6 +48,7 @@ pub(super) struct Building {
     versions: Vec<JobVersion>,
     schedules: BTreeSet<JobId>,
     runs: BTreeMap<RunId, RunNote>,
+    checkpoints: BTreeMap<RunId, Option<Checkpoint>>,
     unfired: BTreeMap<(JobId, WallMs), Unfired>,
     counters: BTreeSet<(SegmentId, NamespaceName)>,
     keys: Vec<IdempotencyEntry>,
@@ -60,7 +61,7 @@ pub(super) struct Building {
     /// A commit is wanted for its own sake: to renew leases.
     renewal: bool,
     finished: usize,
-    /// What runs carry: parameters, results, errors.
+    /// What runs carry: parameters, results, errors, checkpoints.
     run_bytes: usize,
     /// What users wrote: definitions of jobs and calendars, settings, and what the audit log keeps of them.
     document_bytes: usize,
@@ -117,6 +118,7 @@ impl Building {
             + self.counters.len()
             + self.schedules.len()
             + self.runs.len()
+            + self.checkpoints.len()
             + self.unfired.len()
             + self.keys.len()
             + self.tokens.len()
@@ -218,6 +220,18 @@ impl Building {
         self.runs.insert(id, note);
     }
 
+    /// Replaces an earlier one of the same run.
+    pub(super) fn checkpoint(&mut self, run: RunId, checkpoint: Checkpoint) {
+        self.run_bytes += checkpoint.body.len();
+        if let Some(Some(before)) = self.checkpoints.insert(run, Some(checkpoint)) {
+            self.run_bytes -= before.body.len();
+        }
+    }
+
+    pub(super) fn no_checkpoint(&mut self, run: RunId) {
+        self.checkpoints.insert(run, None);
+    }
+
     pub(super) fn run_finished(&mut self, run: Run) {
         self.finished += 1;
         self.run_bytes += payload_bytes(&run);
@@ -290,6 +304,7 @@ impl Engine {
             };
             changes.runs.insert(id, change);
         }
+        changes.checkpoints = built.checkpoints;
         changes.unfired = built.unfired;
         for key in built.counters {
             changes.counters.insert(

@@ -27,6 +27,7 @@ use super::runs::Runs;
 use super::segments::Segments;
 use super::sweeps::Sweeps;
 use super::time::{Due, Starting};
+use super::worker::Reports;
 use super::{Effect, Engine, Options};
 
 /// What an engine begins with, read after its take-over is known to be durable.
@@ -111,6 +112,7 @@ impl Engine {
             counters: boot.counters.into_iter().collect(),
             wheel: Wheel::new(now.mono.0),
             starting: Starting::default(),
+            reports: Reports::default(),
             offset: boot.believed_offset.unwrap_or_else(|| now.offset()),
             booted: now,
             now,

@@ -83,6 +83,7 @@ impl Engine {
             end: None,
         });
         run.parked = None;
+        run.progress = None;
         run.transition(RunState::Scheduled, now.wall, Reason::Assigned);
         let attempt = AttemptRef {
             run: id,
@@ -113,6 +114,8 @@ impl Engine {
             nominal: run.nominal,
             due: run.due,
             timeout_ms: compiled.timeout_ms,
+            progress_timeout_ms: compiled.progress_timeout_ms,
+            checkpoint: run.checkpoint,
             weight: compiled.requirement.weight,
         };
         self.building.run_updated(id);

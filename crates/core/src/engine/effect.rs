@@ -1,8 +1,8 @@
 //! What comes out of a step and is performed only after the commit that made it true.
 
 use crate::model::{
-    CalendarRef, CalendarVersion, JobName, JobRecord, NamespaceName, Run, RunId, SettingName,
-    SettingRow, SpecError, Task, TokenRow, WallMs,
+    CalendarRef, CalendarVersion, CheckpointMark, JobName, JobRecord, NamespaceName, Run, RunId,
+    SettingName, SettingRow, SpecError, Task, TokenRow, WallMs,
 };
 
 use super::{AttemptRef, JobRef, StreamId, Ticket};
@@ -134,6 +134,12 @@ pub enum ToWorker {
     FinishAck {
         attempt: AttemptRef,
     },
+    /// Checkpoints up to `number` are settled: kept, or refused because the attempt is over.
+    CheckpointAck {
+        attempt: AttemptRef,
+        number: u64,
+        kept: bool,
+    },
     RecallAnswer {
         id: u64,
         consumed: u64,
@@ -154,5 +160,9 @@ pub struct Assign {
     pub nominal: Option<WallMs>,
     pub due: WallMs,
     pub timeout_ms: u64,
+    /// How long it may go without a word of progress.
+    pub progress_timeout_ms: Option<u64>,
+    /// What an earlier attempt left to go on from.
+    pub checkpoint: Option<CheckpointMark>,
     pub weight: u32,
 }

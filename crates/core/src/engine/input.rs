@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::model::{
-    Actor, AttemptOutcome, CalendarRef, CalendarSpec, Fence, IdempotencyEntry, IdempotencyHash,
-    JobId, JobName, JobRecord, JobSpec, JobVersion, JsonText, LogLocator, NamespaceName, ProcessId,
-    Run, RunId, SettingKey, SweepCause, TokenId, WallMs, WorkerName,
+    Actor, AttemptOutcome, CalendarRef, CalendarSpec, Checkpoint, Fence, IdempotencyEntry,
+    IdempotencyHash, JobId, JobName, JobRecord, JobSpec, JobVersion, JsonText, LogLocator,
+    NamespaceName, ProcessId, Run, RunId, SettingKey, SweepCause, TokenId, WallMs, WorkerName,
 };
 
 /// Names a caller that waits for a reply.
@@ -138,6 +138,8 @@ pub struct Rerun {
     pub params: Option<JsonText>,
     /// The definition it was made from; `None` means the job's current one.
     pub version: Option<JobVersion>,
+    /// What it goes on from, instead of from the beginning.
+    pub checkpoint: Option<Checkpoint>,
 }
 
 /// The time of a run that does not start at once.
@@ -183,6 +185,16 @@ pub enum WorkerEvent {
     Refused {
         attempt: AttemptRef,
         reason: String,
+    },
+    /// `percent` is at most 100; the message is bounded.
+    Progress {
+        attempt: AttemptRef,
+        percent: u8,
+        message: Option<String>,
+    },
+    Checkpoint {
+        attempt: AttemptRef,
+        checkpoint: Checkpoint,
     },
     /// It leaves for good and holds nothing.
     Goodbye,

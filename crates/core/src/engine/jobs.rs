@@ -26,6 +26,7 @@ pub(super) struct Compiled {
     pub(super) misfire: CatchUp,
     pub(super) on_resume: CatchUp,
     pub(super) timeout_ms: u64,
+    pub(super) progress_timeout_ms: Option<u64>,
 }
 
 impl Compiled {
@@ -38,6 +39,7 @@ impl Compiled {
             misfire: spec.parsed_misfire()?,
             on_resume: spec.parsed_on_resume()?,
             timeout_ms: spec.parsed_timeout()?,
+            progress_timeout_ms: spec.parsed_progress_timeout()?,
             park_key: Arc::from(requirement.park_key()),
             requirement,
             version,
@@ -56,6 +58,7 @@ impl Compiled {
             misfire: spec.parsed_misfire().unwrap_or(misfire),
             on_resume: spec.parsed_on_resume().unwrap_or(on_resume),
             timeout_ms: spec.parsed_timeout().unwrap_or(JobSpec::DEFAULT_TIMEOUT_MS),
+            progress_timeout_ms: spec.parsed_progress_timeout().unwrap_or(None),
             park_key: Arc::from(requirement.park_key()),
             requirement,
             version,

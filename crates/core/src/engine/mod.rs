@@ -80,6 +80,7 @@ use runs::Runs;
 use segments::Segments;
 use sweeps::Sweeps;
 use time::{Due, Starting, Timer};
+use worker::Reports;
 
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -142,6 +143,7 @@ pub struct Engine {
     counters: BTreeMap<(SegmentId, NamespaceName), Counters>,
     wheel: Wheel<Timer>,
     starting: Starting,
+    reports: Reports,
     /// Wall minus monotonic time when the timers of schedules were last placed.
     offset: i64,
     /// When this engine came to life.

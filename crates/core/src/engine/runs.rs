@@ -181,6 +181,11 @@ impl Engine {
                 panic!("{id} ended in {}", state.as_str())
             }
         });
+        // A failed run may be made once more from where it was.
+        if run.checkpoint.is_some() && state != RunState::Failed {
+            run.checkpoint = None;
+            self.building.no_checkpoint(id);
+        }
         self.let_go(now, &run);
         self.building.run_finished(run);
         self.effect(Effect::RunChanged { run: id });

@@ -75,7 +75,8 @@ impl Engine {
             .options
             .idle_commit_ms
             .map(|idle| self.starting.last_commit.plus(idle));
-        [wheel, start, idle].into_iter().flatten().min()
+        let progress = self.reports.next_at();
+        [wheel, start, progress, idle].into_iter().flatten().min()
     }
 
     pub(super) fn tick(&mut self, now: Now) {
@@ -105,6 +106,7 @@ impl Engine {
         }
         self.lose_some(now);
         self.write_starts(now);
+        self.write_progress(now);
     }
 
     /// Sets the timer of a job's next due time, or clears it; one that is far away lets the job leave memory.

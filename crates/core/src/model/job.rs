@@ -94,6 +94,10 @@ pub struct JobSpec {
     /// How long an attempt may run before it is killed, such as `30s` or `1h30m`; an hour unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<String>,
+    /// How long an attempt may go without telling of progress and without a checkpoint before it is killed, such as `5m`;
+    /// for ever unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress_timeout: Option<String>,
     /// How long finished runs are kept, counted from their creation.
     #[serde(default, skip_serializing_if = "is_default")]
     pub retention: Retention,
@@ -188,6 +192,7 @@ impl JobSpec {
             notify.check("notify")?;
         }
         self.parsed_timeout()?;
+        self.parsed_progress_timeout()?;
         self.parsed_misfire()?;
         self.parsed_on_resume()?;
         self.compiled_schedule(&AnyDay).map(|_| ())
@@ -232,6 +237,26 @@ impl JobSpec {
             )),
             Ok(ms) => Ok(ms),
             Err(error) => Err(SpecError::new("timeout", error.to_string())),
+        }
+    }
+
+    /// How long an attempt may go without a word of progress; `None` is for ever.
+    pub fn parsed_progress_timeout(&self) -> Result<Option<u64>, SpecError> {
+        let fault = |message: String| Err(SpecError::new("progress_timeout", message));
+        let Some(text) = &self.progress_timeout else {
+            return Ok(None);
+        };
+        if matches!(self.task, Task::Http(_)) {
+            let message = "an http task tells of no progress: leave it out, and set `timeout`";
+            return fault(message.to_owned());
+        }
+        match schedule::parse_duration(text) {
+            Ok(ms) if ms < Limits::PROGRESS_TIMEOUT_MIN_MS => fault(format!(
+                "`{text}` is shorter than {}s: workers look for progress once a second",
+                Limits::PROGRESS_TIMEOUT_MIN_MS / 1000
+            )),
+            Ok(ms) => Ok(Some(ms)),
+            Err(error) => fault(error.to_string()),
         }
     }
 

@@ -10,9 +10,13 @@ impl Limits {
     pub const ERROR_BYTES: usize = 8 * 1024;
     pub const CHECKPOINT_BYTES: usize = 1024 * 1024;
     pub const PROGRESS_CHARS: usize = 256;
+    /// Workers look for the progress of commands once a second.
+    pub const PROGRESS_TIMEOUT_MIN_MS: u64 = 3_000;
     /// Payloads beyond this live in a side table, so that rows stay narrow.
     pub const INLINE_PAYLOAD_BYTES: usize = 1024;
     pub const FRAME_BYTES: usize = 1024 * 1024;
+    /// A message that carries a checkpoint is alone in its frame, and may be longer than others.
+    pub const CHECKPOINT_FRAME_BYTES: usize = Self::CHECKPOINT_BYTES + 64 * 1024;
     pub const COMMIT_CHANGES: usize = 4096;
     pub const COMMIT_BYTES: usize = 8 * 1024 * 1024;
     pub const LOG_LINE_BYTES: usize = 64 * 1024;

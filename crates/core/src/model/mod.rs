@@ -5,6 +5,7 @@
 
 mod audit_entry;
 mod calendar;
+mod checkpoint;
 mod diff;
 mod id;
 mod job;
@@ -24,6 +25,7 @@ pub use audit_entry::{AuditAction, AuditEntry, AuditKind, AuditObject};
 pub use calendar::{
     CalendarKind, CalendarRef, CalendarSpec, CalendarVersion, SweepCause, SweepRow, Weekday,
 };
+pub use checkpoint::Checkpoint;
 pub use diff::{Change, diff};
 pub use id::{
     AuditId, Epoch, Fence, IdError, JobId, ProcessId, RunId, SegmentId, SessionId, TokenId,

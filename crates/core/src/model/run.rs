@@ -181,6 +181,7 @@ pub struct Progress {
 pub struct CheckpointMark {
     /// From 1, growing over all attempts of the run.
     pub number: u64,
+    /// The one that left it; 0 when the run began with it.
     pub attempt: u32,
     pub at: WallMs,
     pub bytes: u32,

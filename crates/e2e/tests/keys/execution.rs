@@ -153,3 +153,21 @@ pub fn timeout() {
         (&json!("FAILED"), &json!("timed_out"))
     );
 }
+
+pub fn progress_timeout() {
+    let world = world().agent(4);
+    let marker = world.site.marker();
+    let run = world.ended(json!({
+        "task": {"exec": {"shell": format!("echo 1 > $DRUMTOWER_PROGRESS; sleep {marker}")}},
+        "progress_timeout": "3s",
+    }));
+    let end = &run["attempts"][0]["end"];
+    assert_eq!(
+        (&run["state"], &end["outcome"], &end["error"]),
+        (
+            &json!("FAILED"),
+            &json!("timed_out"),
+            &json!("no progress for 3s")
+        )
+    );
+}

@@ -92,6 +92,7 @@ pub const CHECKS: &[(&str, fn())] = &[
     ("weight", execution::weight),
     ("placement", execution::placement),
     ("timeout", execution::timeout),
+    ("progress_timeout", execution::progress_timeout),
     ("retention", retention::retention),
     ("notify", notices::rules),
     ("notify.rules", notices::rules),

@@ -86,3 +86,8 @@ fn jobs() {
 fn notifications() {
     read_beside(Some("drumtower dev"), "docs/notifications.md", 1);
 }
+
+#[test]
+fn checkpoints() {
+    read_beside(Some("drumtower dev"), "docs/concepts/checkpoints.md", 0);
+}

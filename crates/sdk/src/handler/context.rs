@@ -7,7 +7,8 @@ use drumtower_core::model::RunId;
 use drumtower_proto::worker::v1 as wire;
 use tokio_util::sync::CancellationToken;
 
-use crate::executor::{Output, OutputStream};
+use crate::CheckpointError;
+use crate::executor::{Notes, Output, OutputStream, Reporter};
 
 /// One attempt of one run. Cheap to clone.
 ///
@@ -25,13 +26,14 @@ struct Inner {
     attempt: wire::AttemptRef,
     cancel: CancellationToken,
     output: Output,
+    notes: Notes,
 }
 
 impl Context {
     pub(super) fn new(
         assign: Box<wire::Assign>,
         cancel: CancellationToken,
-        output: Output,
+        reporter: &Reporter,
     ) -> Self {
         let attempt = assign.attempt.unwrap_or_default();
         Self {
@@ -39,7 +41,8 @@ impl Context {
                 assign,
                 attempt,
                 cancel,
-                output,
+                output: reporter.output().clone(),
+                notes: reporter.notes().clone(),
             }),
         }
     }
@@ -103,6 +106,24 @@ impl Context {
             .output
             .write(OutputStream::Stdout, line.as_bytes())
             .await;
+    }
+
+    /// Tells how far the handler is, in percent and in words; shown with the run. Costs little: only the newest is told,
+    /// at most once a second.
+    pub fn progress(&self, percent: u8, message: impl Into<String>) {
+        self.inner.notes.progress(percent, message);
+    }
+
+    /// Saves what a later attempt can go on from, wherever it runs, and waits until the server has it on disk. At most
+    /// 1 MiB; each takes the place of the one before. It never goes back: what a handler that has lost its lease still
+    /// saves is refused.
+    pub async fn checkpoint(&self, body: impl Into<Vec<u8>>) -> Result<(), CheckpointError> {
+        self.inner.notes.checkpoint(body.into()).await
+    }
+
+    /// What an earlier attempt saved last; `None` when there is nothing to go on from.
+    pub fn last_checkpoint(&self) -> Option<&[u8]> {
+        self.inner.notes.last_checkpoint()
     }
 }
 

@@ -103,7 +103,7 @@ impl Executor for Handlers {
         let handler = self.by_name.get(name).cloned();
         let cancel = CancellationToken::new();
         let params = std::mem::take(&mut assign.params);
-        let context = Context::new(assign, cancel.clone(), reporter.output().clone());
+        let context = Context::new(assign, cancel.clone(), &reporter);
         reporter.started();
         let task = tokio::spawn(carry_out(
             handler,

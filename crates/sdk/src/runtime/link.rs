@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use drumtower_core::model::Limits;
 use drumtower_proto::worker::v1 as wire;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::metadata::{Ascii, MetadataValue};
@@ -23,6 +23,7 @@ use wire::worker_service_client::WorkerServiceClient;
 
 use super::backoff::Backoff;
 use super::dial::{Complaint, Server};
+use super::fetch::Source;
 use crate::Error;
 
 /// Frames that were handed to the transport and not yet taken by it. Small: what waits in the session batches better.
@@ -40,6 +41,8 @@ pub(super) struct Link {
     /// Of the server that was dialled last.
     complaint: Complaint,
     backoff: Backoff,
+    /// The connection that is open, or was last.
+    channel: watch::Sender<Option<Channel>>,
     state: State,
 }
 
@@ -87,6 +90,7 @@ impl Link {
             token,
             complaint: Complaint::default(),
             backoff: Backoff::new(seed),
+            channel: watch::channel(None).0,
             state,
         }
     }
@@ -126,7 +130,17 @@ impl Link {
         Box::pin(server.connect())
     }
 
+    /// What asks the server beside the stream.
+    pub(super) fn source(&self, process: u64) -> Source {
+        Source {
+            channel: self.channel.subscribe(),
+            token: self.token.clone(),
+            process,
+        }
+    }
+
     fn open(&self, channel: Channel) -> Open {
+        self.channel.send_replace(Some(channel.clone()));
         let (frames, outbound) = mpsc::channel(FRAMES_WAITING);
         let mut request = Request::new(ReceiverStream::new(outbound));
         if let Some(token) = &self.token {
@@ -136,7 +150,7 @@ impl Link {
         }
         let mut client = WorkerServiceClient::new(channel)
             .max_decoding_message_size(Limits::FRAME_BYTES)
-            .max_encoding_message_size(Limits::FRAME_BYTES);
+            .max_encoding_message_size(Limits::CHECKPOINT_FRAME_BYTES);
         let answer = async move {
             client
                 .session(request)

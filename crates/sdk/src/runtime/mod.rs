@@ -6,16 +6,19 @@
 
 mod backoff;
 mod dial;
+mod fetch;
 mod frame;
 mod link;
 
 use std::collections::HashMap;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+use drumtower_core::model::MonoMs;
 use drumtower_proto::worker::v1 as wire;
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use tokio::task::AbortHandle;
 use tokio::time::sleep;
 use tonic::metadata::{Ascii, MetadataValue};
 use tracing::{info, warn};
@@ -58,6 +61,7 @@ pub(crate) struct Runtime {
     exec: Option<Arc<dyn Executor>>,
     http: Option<Arc<dyn Executor>>,
     running: HashMap<Attempt, Running>,
+    process: u64,
     events: mpsc::UnboundedSender<Event>,
     load: Option<watch::Receiver<wire::Load>>,
     drain: Duration,
@@ -65,8 +69,41 @@ pub(crate) struct Runtime {
 }
 
 struct Running {
-    control: Box<dyn Control>,
+    hold: Hold,
     room: Arc<Semaphore>,
+    /// Those who wait for a checkpoint to be kept, by its number.
+    saving: Vec<(u64, oneshot::Sender<bool>)>,
+}
+
+enum Hold {
+    Runs(Box<dyn Control>),
+    /// It begins when its checkpoint is here.
+    Waits(Box<Waits>),
+}
+
+struct Waits {
+    assign: Box<wire::Assign>,
+    deadline: MonoMs,
+    reporter: Reporter,
+    _fetching: Fetching,
+}
+
+/// Ends with whoever waits for it.
+struct Fetching(AbortHandle);
+
+impl Drop for Fetching {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl Running {
+    fn extend(&mut self, deadline: MonoMs) {
+        match &mut self.hold {
+            Hold::Runs(control) => control.extend(deadline),
+            Hold::Waits(waits) => waits.deadline = waits.deadline.max(deadline),
+        }
+    }
 }
 
 impl Parts {
@@ -82,6 +119,7 @@ impl Parts {
             exec: self.exec,
             http: self.http,
             running: HashMap::new(),
+            process: self.seed,
             events,
             load: self.load,
             drain: self.drain,
@@ -165,19 +203,18 @@ impl Runtime {
                 Action::Start { assign, deadline } => self.start(assign, deadline),
                 Action::Extend { deadline } => {
                     self.running
-                        .values()
-                        .for_each(|running| running.control.extend(deadline));
+                        .values_mut()
+                        .for_each(|running| running.extend(deadline));
                 }
                 Action::Stop { attempt, reason } => {
-                    if let Some(running) = self.running.get(&attempt) {
-                        running.control.stop(reason);
-                    }
+                    self.tell(attempt, |control| control.stop(reason));
                 }
-                Action::Abort { attempt } => {
-                    if let Some(running) = self.running.get(&attempt) {
-                        running.control.abort();
-                    }
-                }
+                Action::Abort { attempt } => self.tell(attempt, |control| control.abort()),
+                Action::CheckpointSettled {
+                    attempt,
+                    number,
+                    kept,
+                } => self.settled(attempt, number, kept),
                 Action::LogRoom { attempt, bytes } => {
                     if let Some(running) = self.running.get(&attempt) {
                         running.room.add_permits(bytes);
@@ -195,12 +232,85 @@ impl Runtime {
         }
     }
 
-    fn start(&mut self, assign: Box<wire::Assign>, deadline: drumtower_core::model::MonoMs) {
-        let Some(attempt) = assign.attempt.map(Attempt::from) else {
+    /// Stops one that runs; one that waits to begin never does, and its reporter says so when it is dropped.
+    fn tell(&mut self, attempt: Attempt, order: impl FnOnce(&dyn Control)) {
+        match self.running.get(&attempt).map(|running| &running.hold) {
+            Some(Hold::Runs(control)) => order(control.as_ref()),
+            Some(Hold::Waits(_)) => drop(self.running.remove(&attempt)),
+            None => {}
+        }
+    }
+
+    fn settled(&mut self, attempt: Attempt, number: u64, kept: bool) {
+        let Some(running) = self.running.get_mut(&attempt) else {
             return;
         };
-        let reporter = Reporter::new(attempt, self.events.clone());
+        let saving = std::mem::take(&mut running.saving).into_iter();
+        let (settled, waiting): (Vec<_>, Vec<_>) = saving.partition(|(saved, _)| *saved <= number);
+        running.saving = waiting;
+        for (_, waiter) in settled {
+            let _ = waiter.send(kept);
+        }
+    }
+
+    fn start(&mut self, assign: Box<wire::Assign>, deadline: MonoMs) {
+        let Some(attempt) = assign.attempt else {
+            return;
+        };
+        let reporter = Reporter::new(attempt.into(), self.events.clone());
         let room = reporter.room();
+        let hold = match assign.checkpoint.as_ref().map(|mark| mark.number) {
+            None => Hold::Runs(self.begin(assign, deadline, reporter)),
+            Some(number) => {
+                let source = self.link.source(self.process);
+                let fetching = tokio::spawn(source.fetch(attempt, number, self.events.clone()));
+                Hold::Waits(Box::new(Waits {
+                    assign,
+                    deadline,
+                    reporter,
+                    _fetching: Fetching(fetching.abort_handle()),
+                }))
+            }
+        };
+        let running = Running {
+            hold,
+            room,
+            saving: Vec::new(),
+        };
+        self.running.insert(attempt.into(), running);
+    }
+
+    /// The checkpoint that an attempt begins with is here, or cannot be had.
+    fn fetched(&mut self, attempt: Attempt, fetched: Result<Arc<[u8]>, String>) {
+        let Some(mut running) = self.running.remove(&attempt) else {
+            return;
+        };
+        let Hold::Waits(waits) = running.hold else {
+            self.running.insert(attempt, running);
+            return;
+        };
+        let Waits {
+            assign,
+            deadline,
+            mut reporter,
+            ..
+        } = *waits;
+        match fetched {
+            Ok(body) => {
+                reporter.begin_with(body);
+                running.hold = Hold::Runs(self.begin(assign, deadline, reporter));
+                self.running.insert(attempt, running);
+            }
+            Err(why) => reporter.refuse(&format!("its checkpoint cannot be fetched: {why}")),
+        }
+    }
+
+    fn begin(
+        &self,
+        assign: Box<wire::Assign>,
+        deadline: MonoMs,
+        reporter: Reporter,
+    ) -> Box<dyn Control> {
         use wire::assign::Task;
         let executor = match &assign.task {
             Some(Task::Exec(_) | Task::Script(_)) => self.exec.as_ref(),
@@ -209,8 +319,7 @@ impl Runtime {
         };
         // The session refuses what none of these takes.
         let executor = executor.unwrap_or(&self.handlers);
-        let control = executor.start(assign, deadline, reporter);
-        self.running.insert(attempt, Running { control, room });
+        executor.start(assign, deadline, reporter)
     }
 
     fn take_event(&mut self, event: Event) {
@@ -224,6 +333,27 @@ impl Runtime {
             } => {
                 self.session.log_chunk(wall_ms, attempt, stream, &data);
             }
+            Event::Progress(attempt, newest) => {
+                let newest = newest.lock().unwrap_or_else(PoisonError::into_inner).take();
+                if let Some((percent, message)) = newest {
+                    let now = clock::mono();
+                    self.session
+                        .report_progress(now, attempt, percent.into(), message);
+                }
+            }
+            Event::Checkpoint {
+                attempt,
+                body,
+                settled,
+            } => {
+                let number = self.session.save_checkpoint(clock::mono(), attempt, body);
+                if let (Some(number), Some(settled), Some(running)) =
+                    (number, settled, self.running.get_mut(&attempt))
+                {
+                    running.saving.push((number, settled));
+                }
+            }
+            Event::Fetched(attempt, fetched) => self.fetched(attempt, fetched),
             Event::Finished(attempt, end) => {
                 self.running.remove(&attempt);
                 self.session.attempt_finished(attempt, *end);
@@ -271,9 +401,9 @@ impl Runtime {
         if at_once {
             info!("stopping at once");
             self.session.drain(now, now);
-            self.running
-                .values()
-                .for_each(|running| running.control.abort());
+            for attempt in self.running.keys().copied().collect::<Vec<_>>() {
+                self.tell(attempt, |control| control.abort());
+            }
         } else {
             let within_s = self.drain.as_secs();
             info!(

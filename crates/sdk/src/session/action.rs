@@ -43,6 +43,12 @@ pub enum Action {
     Abort { attempt: Attempt },
     /// Output was acknowledged or dropped: its reader may bring this much more.
     LogRoom { attempt: Attempt, bytes: usize },
+    /// Checkpoints of the attempt up to `number` are kept by the server, or will not be.
+    CheckpointSettled {
+        attempt: Attempt,
+        number: u64,
+        kept: bool,
+    },
     /// Let go of the stream, and dial another one if `again`.
     Disconnect { reason: String, again: bool },
 }
@@ -54,6 +60,8 @@ pub enum StopReason {
     Cancelled,
     /// It took longer than its job allows.
     TimedOut,
+    /// It said nothing of progress for longer than its job allows.
+    NoProgress,
     /// Its lease ends and was not renewed.
     LeaseEnds,
     /// The worker shuts down.

@@ -94,7 +94,7 @@ impl Session {
     }
 
     fn start(&mut self, attempt: wire::AttemptRef, assign: wire::Assign, deadline: MonoMs) {
-        let held = Held::new(attempt, assign.weight, assign.timeout_ms, deadline);
+        let held = Held::new(attempt, &assign, deadline);
         self.seen.note(attempt, true);
         self.credits.occupy(assign.weight);
         self.check_at = self.check_at.min(held.next_moment(self.stop_times()));

@@ -12,7 +12,9 @@ use drumtower_core::model::MonoMs;
 use drumtower_proto::worker::v1 as wire;
 
 use super::StopReason;
+use super::checkpoint::Checkpoints;
 use super::log::Log;
+use super::progress::Progress;
 
 const NEVER: MonoMs = MonoMs(u64::MAX);
 
@@ -24,11 +26,17 @@ pub(super) struct Held {
     pub(super) deadline: MonoMs,
     pub(super) timeout_ms: u64,
     pub(super) timeout_at: MonoMs,
+    /// 0 is for ever.
+    pub(super) progress_timeout_ms: u64,
+    /// When it counts as stuck unless it is heard of.
+    silent_at: MonoMs,
     pub(super) phase: Phase,
     pub(super) stop: Option<Stop>,
     pub(super) log: Log,
     /// Whether the outbox has an entry that will send its chunks.
     pub(super) log_queued: bool,
+    pub(super) progress: Progress,
+    pub(super) checkpoints: Checkpoints,
     /// The server knows an end of it, so this one is not to be told.
     pub(super) settled: bool,
 }
@@ -62,22 +70,22 @@ pub(super) enum Due {
 }
 
 impl Held {
-    pub(super) fn new(
-        attempt: wire::AttemptRef,
-        weight: u32,
-        timeout_ms: u64,
-        deadline: MonoMs,
-    ) -> Self {
+    pub(super) fn new(attempt: wire::AttemptRef, assign: &wire::Assign, deadline: MonoMs) -> Self {
+        let before = assign.checkpoint.as_ref().map_or(0, |mark| mark.number);
         Self {
             attempt,
-            weight,
+            weight: assign.weight,
             deadline,
-            timeout_ms,
+            timeout_ms: assign.timeout_ms,
             timeout_at: NEVER,
+            progress_timeout_ms: assign.progress_timeout_ms,
+            silent_at: NEVER,
             phase: Phase::Starting,
             stop: None,
             log: Log::default(),
             log_queued: false,
+            progress: Progress::default(),
+            checkpoints: Checkpoints::after(before),
             settled: false,
         }
     }
@@ -92,6 +100,14 @@ impl Held {
             if self.timeout_ms > 0 {
                 self.timeout_at = now.plus(self.timeout_ms);
             }
+            self.heard(now);
+        }
+    }
+
+    /// It runs, and said so just now.
+    pub(super) fn heard(&mut self, now: MonoMs) {
+        if self.progress_timeout_ms > 0 && matches!(self.phase, Phase::Running { .. }) {
+            self.silent_at = now.plus(self.progress_timeout_ms);
         }
     }
 
@@ -112,7 +128,9 @@ impl Held {
     pub(super) fn next_moment(&self, times: StopTimes) -> MonoMs {
         match &self.stop {
             _ if self.is_finished() => NEVER,
-            None => before(self.deadline, times.margin_ms).min(self.timeout_at),
+            None => before(self.deadline, times.margin_ms)
+                .min(self.timeout_at)
+                .min(self.silent_at),
             Some(stop) if stop.aborted => NEVER,
             Some(stop) => stop.abort_at.min(self.deadline),
         }
@@ -130,8 +148,10 @@ impl Held {
         let lease_ends = before(self.deadline, times.margin_ms) <= now;
         let reason = if lease_ends {
             StopReason::LeaseEnds
-        } else {
+        } else if self.timeout_at <= now {
             StopReason::TimedOut
+        } else {
+            StopReason::NoProgress
         };
         self.stop(now, reason, times);
         Some(Due::Stop(reason))
@@ -157,7 +177,26 @@ mod tests {
             attempt: 1,
             fence: 1,
         };
-        Held::new(attempt, 1, timeout_ms, MonoMs(deadline))
+        let assign = wire::Assign {
+            weight: 1,
+            timeout_ms,
+            ..wire::Assign::default()
+        };
+        Held::new(attempt, &assign, MonoMs(deadline))
+    }
+
+    #[test]
+    fn silence_counts_from_the_last_word() {
+        let mut held = held(1000, 200);
+        held.progress_timeout_ms = 30;
+        held.started(MonoMs(20), 0);
+        assert_eq!(held.next_moment(TIMES), MonoMs(50));
+        held.heard(MonoMs(45));
+        assert_eq!(held.due(MonoMs(74), TIMES), None);
+        assert_eq!(
+            held.due(MonoMs(75), TIMES),
+            Some(Due::Stop(StopReason::NoProgress))
+        );
     }
 
     #[test]

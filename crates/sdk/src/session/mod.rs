@@ -19,25 +19,28 @@
 //! - Credits outstanding plus the weight of what runs never exceed the capacity.
 //! - A new stream starts from nothing: credits are void, and every start, every chunk of output and every end that was
 //!   not acknowledged goes out again. Messages of older streams are dropped.
-//! - An end goes out after all output of its attempt, and is repeated on each new stream until acknowledged.
+//! - An end goes out after all output and the last checkpoint of its attempt, and is repeated on each new stream until acknowledged.
 //!
 //! Left to others: sockets and dialling, running the attempts, killing at the deadline even when this code is frozen.
 
 mod action;
 mod assign;
 mod beat;
+mod checkpoint;
 mod config;
 mod credit;
 mod drain;
 mod held;
 mod log;
+mod progress;
 mod receive;
 mod seen;
 mod transmit;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use drumtower_core::model::{MonoMs, Now};
+use drumtower_core::schedule::format_duration;
 use drumtower_proto::worker::v1 as wire;
 
 pub use action::{Action, Attempt, StopReason};
@@ -70,6 +73,8 @@ pub struct Session {
     refusals: VecDeque<wire::Refused>,
     /// Starts that are told if the attempt still runs at that time.
     starts: VecDeque<(MonoMs, Attempt)>,
+    /// Words of progress that follow too soon on the last ones, and when they are told.
+    reports: BTreeSet<(MonoMs, Attempt)>,
     actions: VecDeque<Action>,
     /// Not later than the next moment of any held attempt.
     check_at: MonoMs,
@@ -89,6 +94,8 @@ struct Stream {
     next_beat: MonoMs,
     last_position: u64,
     recall: Recall,
+    /// The server takes progress and checkpoints.
+    takes_checkpoints: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -116,6 +123,8 @@ enum Recall {
 enum Out {
     Started(Attempt),
     Log(Attempt),
+    Progress(Attempt),
+    Checkpoint(Attempt),
     Finished(Attempt),
 }
 
@@ -134,6 +143,7 @@ impl Session {
             outbox: VecDeque::new(),
             refusals: VecDeque::new(),
             starts: VecDeque::new(),
+            reports: BTreeSet::new(),
             actions: VecDeque::new(),
             check_at: NEVER,
             load: wire::Load::default(),
@@ -166,19 +176,23 @@ impl Session {
         self.outbox.clear();
         self.refusals.clear();
         self.starts.clear();
+        self.reports.clear();
         for held in self.held.values_mut() {
             held.log.rewind();
             held.log_queued = false;
+            held.progress.rewind();
+            held.checkpoints.rewind();
         }
     }
 
     /// The attempt runs since `now`.
     pub fn attempt_started(&mut self, now: Now, attempt: Attempt) {
+        let times = self.stop_times();
         let Some(held) = self.held.get_mut(&attempt) else {
             return;
         };
         held.started(now.mono, now.wall.0);
-        self.check_at = self.check_at.min(held.timeout_at);
+        self.check_at = self.check_at.min(held.next_moment(times));
         if self.is_welcomed() {
             self.starts
                 .push_back((now.mono.plus(self.config.started_delay_ms), attempt));
@@ -207,12 +221,17 @@ impl Session {
         }
         end.log_truncated |= held.log.truncated();
         if end.outcome() == wire::Outcome::Cancelled {
-            name_stop(&mut end, held.stop.as_ref().map(|stop| stop.reason));
+            let reason = held.stop.as_ref().map(|stop| stop.reason);
+            name_stop(&mut end, reason, held.progress_timeout_ms);
         }
         end.error = bounds::error_text(end.error);
+        if end.outcome() == wire::Outcome::Succeeded {
+            held.checkpoints.forget();
+        }
         held.phase = Phase::Finished(Box::new(end));
         self.unacknowledged += 1;
         if self.is_welcomed() {
+            self.queue_checkpoint(attempt);
             self.outbox.push_back(Out::Finished(attempt));
         }
     }
@@ -253,6 +272,7 @@ impl Session {
     /// Time has passed: call it when [`Session::poll_timeout`] is reached.
     pub fn handle_timeout(&mut self, now: MonoMs) {
         self.tell_starts(now);
+        self.tell_progress(now);
         self.drive_drain(now);
         if self.check_at <= now {
             self.check_held(now);
@@ -293,7 +313,8 @@ impl Session {
         };
         let start = self.starts.front().map_or(NEVER, |(at, _)| *at);
         let drain = self.drain.as_ref().map_or(NEVER, Drain::next_moment);
-        let next = beat.min(start).min(drain).min(self.check_at);
+        let report = self.reports.first().map_or(NEVER, |(at, _)| *at);
+        let next = beat.min(start).min(report).min(drain).min(self.check_at);
         (next != NEVER).then_some(next)
     }
 
@@ -359,13 +380,18 @@ impl Session {
 }
 
 /// An attempt that obeyed a stop ended for the reason of the stop.
-fn name_stop(end: &mut wire::Finished, reason: Option<StopReason>) {
+fn name_stop(end: &mut wire::Finished, reason: Option<StopReason>, progress_timeout_ms: u64) {
+    let silence;
     let (outcome, words) = match reason {
         Some(StopReason::Cancelled) => (wire::Outcome::Cancelled, ""),
         Some(StopReason::TimedOut) => (
             wire::Outcome::TimedOut,
             "the run took longer than its timeout",
         ),
+        Some(StopReason::NoProgress) => {
+            silence = format!("no progress for {}", format_duration(progress_timeout_ms));
+            (wire::Outcome::TimedOut, silence.as_str())
+        }
         Some(StopReason::LeaseEnds) => (
             wire::Outcome::LeaseLost,
             "the worker could not renew its lease",

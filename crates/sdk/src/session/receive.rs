@@ -2,7 +2,7 @@
 
 use drumtower_core::model::{MonoMs, Now};
 use drumtower_proto::worker::v1 as wire;
-use drumtower_proto::{PROTOCOL_MAX, PROTOCOL_MIN};
+use drumtower_proto::{CHECKPOINTS, PROTOCOL_MAX, PROTOCOL_MIN};
 use wire::server_message::Body;
 
 use super::seen::Known;
@@ -25,6 +25,7 @@ impl Session {
             Body::Cancel(cancel) => self.cancel(now.mono, &cancel),
             Body::FinishAck(ack) => self.finish_ack(now.mono, ack.attempt),
             Body::LogAck(ack) => self.log_ack(&ack),
+            Body::CheckpointAck(ack) => self.checkpoint_ack(&ack),
             Body::RecallAnswer(_) => self.recall_answer(),
         }
     }
@@ -47,13 +48,16 @@ impl Session {
         self.stream.heartbeat_ms = welcome.heartbeat_ms;
         self.stream.phase = StreamPhase::Welcomed;
         self.stream.next_beat = now;
-        self.repeat_unacknowledged();
+        self.stream.takes_checkpoints = welcome.features.iter().any(|it| it == CHECKPOINTS);
+        self.repeat_unacknowledged(now);
     }
 
-    fn repeat_unacknowledged(&mut self) {
+    fn repeat_unacknowledged(&mut self, now: MonoMs) {
         let attempts: Vec<Attempt> = self.held.keys().copied().collect();
         for attempt in attempts {
             self.queue_log(attempt);
+            self.queue_progress(now, attempt);
+            self.queue_checkpoint(attempt);
             let finished = self
                 .held
                 .get(&attempt)

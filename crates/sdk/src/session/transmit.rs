@@ -2,7 +2,7 @@
 
 use drumtower_core::model::Now;
 use drumtower_proto::worker::v1 as wire;
-use drumtower_proto::{PROTOCOL_MAX, PROTOCOL_MIN};
+use drumtower_proto::{CHECKPOINTS, PROTOCOL_MAX, PROTOCOL_MIN};
 use wire::worker_message::Body;
 
 use super::held::Phase;
@@ -42,7 +42,7 @@ impl Session {
             }));
         }
         while let Some(out) = self.outbox.pop_front() {
-            if let Some(body) = self.resolve(out) {
+            if let Some(body) = self.resolve(now, out) {
                 return Some(body);
             }
         }
@@ -57,9 +57,11 @@ impl Session {
             .map(|total| Body::Grant(wire::Grant { total }))
     }
 
-    fn resolve(&mut self, out: Out) -> Option<Body> {
+    fn resolve(&mut self, now: Now, out: Out) -> Option<Body> {
         match out {
             Out::Log(attempt) => self.next_chunk(attempt),
+            Out::Progress(attempt) => self.next_progress(now.mono, attempt),
+            Out::Checkpoint(attempt) => self.next_checkpoint(attempt),
             Out::Started(attempt) => {
                 let held = self.held.get(&attempt)?;
                 // An end that follows says when it started.
@@ -96,7 +98,7 @@ impl Session {
         wire::Hello {
             protocol_min: PROTOCOL_MIN,
             protocol_max: PROTOCOL_MAX,
-            features: Vec::new(),
+            features: vec![CHECKPOINTS.to_owned()],
             worker: self.config.worker.clone(),
             process: self.config.process.0,
             stream: self.stream.number,

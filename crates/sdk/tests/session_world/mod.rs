@@ -29,12 +29,17 @@ pub struct World {
     pub running: BTreeMap<Attempt, Running>,
     pub starts: BTreeMap<Attempt, u32>,
     pub outcomes: Vec<wire::Outcome>,
+    /// How often a checkpoint was told to be settled.
+    pub settled: usize,
 }
 
 pub struct Running {
     deadline: u64,
     weight: u32,
     chunks: u64,
+    /// The checkpoint it began with, and the last that it saved.
+    from: u64,
+    saved: u64,
 }
 
 impl World {
@@ -54,6 +59,7 @@ impl World {
             running: BTreeMap::new(),
             starts: BTreeMap::new(),
             outcomes: Vec::new(),
+            settled: 0,
         }
     }
 
@@ -150,6 +156,8 @@ impl World {
                         deadline: deadline.0,
                         weight: assign.weight,
                         chunks: 0,
+                        from: assign.checkpoint.as_ref().map_or(0, |mark| mark.number),
+                        saved: 0,
                     },
                 );
                 self.session.attempt_started(self.clock(), attempt);
@@ -165,6 +173,15 @@ impl World {
             }
             Action::Abort { attempt } => self.end(attempt, wire::Outcome::Cancelled),
             Action::Stop { .. } | Action::LogRoom { .. } => {}
+            Action::CheckpointSettled {
+                attempt,
+                number,
+                kept,
+            } => {
+                let newest = self.server.checkpoints.get(&attempt.run);
+                assert!(!kept || newest.is_some_and(|newest| number <= *newest));
+                self.settled += 1;
+            }
             Action::Disconnect { reason, .. } => panic!("no one broke the protocol: {reason}"),
         }
     }
@@ -173,6 +190,7 @@ impl World {
         if let Some(running) = self.running.remove(&attempt) {
             let mut end = wire::Finished {
                 duration_ms: running.chunks,
+                peak_memory_bytes: running.saved,
                 ..wire::Finished::default()
             };
             end.set_outcome(outcome);
@@ -198,6 +216,22 @@ impl World {
         if let Some(attempt) = self.picked(pick) {
             self.session.log_chunk(0, attempt, 1, b"line");
             self.running.get_mut(&attempt).expect("it runs").chunks += 1;
+            self.settle();
+        }
+    }
+
+    /// The attempt saves a checkpoint whose body is its number.
+    pub fn save(&mut self, pick: usize) {
+        if let Some(attempt) = self.picked(pick) {
+            let running = self.running.get_mut(&attempt).expect("it runs");
+            let before = self.server.checkpoints.get(&attempt.run);
+            let next = running.saved.max(running.from) + 1;
+            assert!(before.is_none_or(|before| *before < next), "it went back");
+            let body = next.to_le_bytes().to_vec();
+            let now = MonoMs(self.now);
+            let number = self.session.save_checkpoint(now, attempt, body.into());
+            assert_eq!(number, Some(next), "numbers have no gaps");
+            running.saved = next;
             self.settle();
         }
     }

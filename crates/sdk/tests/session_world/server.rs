@@ -24,6 +24,8 @@ pub struct Server {
     stream: u64,
     pub last_held: Vec<Attempt>,
     pub goodbye: bool,
+    /// The newest checkpoint of each run.
+    pub checkpoints: BTreeMap<u64, u64>,
 }
 
 pub struct Assigned {
@@ -121,6 +123,13 @@ impl Server {
             task: Some(wire::assign::Task::Exec(wire::ExecTask::default())),
             weight,
             timeout_ms: 3_000,
+            checkpoint: self
+                .checkpoints
+                .get(&attempt.run)
+                .map(|number| wire::CheckpointMark {
+                    number: *number,
+                    bytes: 8,
+                }),
             ..wire::Assign::default()
         }))
     }
@@ -151,6 +160,7 @@ impl Server {
                     protocol: 1,
                     lease_ms: LEASE_MS,
                     heartbeat_ms: HEARTBEAT_MS,
+                    features: vec![drumtower_proto::CHECKPOINTS.to_owned()],
                     ..wire::Welcome::default()
                 }))
             }
@@ -180,6 +190,8 @@ impl Server {
                 None
             }
             FromWorker::Log(chunk) => Some(self.log(&chunk)),
+            FromWorker::Progress(_) => None,
+            FromWorker::Checkpoint(saved) => Some(self.checkpoint(&saved)),
             FromWorker::Goodbye(_) => {
                 assert!(self.credit() == 0, "it left with credit outstanding");
                 self.goodbye = true;
@@ -211,6 +223,12 @@ impl Server {
             .get_mut(&reference.into())
             .expect("it was assigned");
         assert_eq!(assigned.fence, reference.fence);
+        // The test's executor says in the memory which checkpoint it saved last.
+        let last = finished.peak_memory_bytes;
+        if !assigned.ended && last > 0 && finished.outcome() != wire::Outcome::Succeeded {
+            let kept = self.checkpoints.get(&reference.run);
+            assert_eq!(kept, Some(&last), "the end overtook a checkpoint");
+        }
         assigned.ended = true;
         // The test's executor says in the duration how many chunks it wrote.
         assert_eq!(
@@ -219,6 +237,21 @@ impl Server {
         );
         Body::FinishAck(wire::FinishAck {
             attempt: Some(reference),
+        })
+    }
+
+    fn checkpoint(&mut self, saved: &wire::Checkpoint) -> Body {
+        let reference = saved.attempt.expect("it names the attempt");
+        assert_eq!(saved.body, saved.number.to_le_bytes(), "the wrong body");
+        let kept = !self.attempts[&reference.into()].ended;
+        if kept {
+            let newest = self.checkpoints.entry(reference.run).or_default();
+            *newest = saved.number.max(*newest);
+        }
+        Body::CheckpointAck(wire::CheckpointAck {
+            attempt: Some(reference),
+            number: saved.number,
+            kept,
         })
     }
 

@@ -4,6 +4,7 @@
 #![allow(dead_code)]
 
 use std::pin::Pin;
+use std::sync::{Arc, Mutex};
 
 use drumtower_proto::worker::v1 as wire;
 use tokio::net::TcpListener;
@@ -21,7 +22,11 @@ pub const TOKEN: &str = "dt_secret";
 pub struct TinyServer {
     pub url: String,
     streams: mpsc::UnboundedReceiver<Stream>,
+    /// What workers fetch, with its number.
+    pub checkpoint: Kept,
 }
+
+pub type Kept = Arc<Mutex<Option<(u64, Vec<u8>)>>>;
 
 /// One stream of a worker. Dropping it ends the stream.
 pub struct Stream {
@@ -36,6 +41,7 @@ pub struct Stream {
 
 struct Service {
     opened: mpsc::UnboundedSender<Stream>,
+    checkpoint: Kept,
 }
 
 impl TinyServer {
@@ -43,13 +49,22 @@ impl TinyServer {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         let (opened, streams) = mpsc::unbounded_channel();
-        let service = WorkerServiceServer::new(Service { opened });
+        let checkpoint = Kept::default();
+        let service = Service {
+            opened,
+            checkpoint: Arc::clone(&checkpoint),
+        };
+        let service = WorkerServiceServer::new(service);
         tokio::spawn(
             Server::builder()
                 .add_service(service)
                 .serve_with_incoming(TcpIncoming::from(listener)),
         );
-        Self { url, streams }
+        Self {
+            url,
+            streams,
+            checkpoint,
+        }
     }
 
     /// The next stream that a worker opened, with the hello read and a welcome sent.
@@ -68,6 +83,7 @@ impl TinyServer {
             protocol: 1,
             lease_ms,
             heartbeat_ms: lease_ms / 5,
+            features: vec![drumtower_proto::CHECKPOINTS.to_owned()],
             ..wire::Welcome::default()
         }));
         let first = stream.next().await;
@@ -148,7 +164,45 @@ impl Stream {
         )
     }
 
+    /// The run goes on from a checkpoint.
+    pub fn resume_handler(&mut self, run: u64, handler: &str, number: u64) -> wire::AttemptRef {
+        let task = wire::assign::Task::Handler(wire::HandlerTask {
+            name: handler.to_owned(),
+        });
+        let mark = wire::CheckpointMark { number, bytes: 1 };
+        self.assign_from(run, task, "", Some(mark))
+    }
+
+    /// The same for a line of the shell.
+    pub fn resume_shell(&mut self, run: u64, shell: &str, number: u64) -> wire::AttemptRef {
+        let task = wire::assign::Task::Exec(wire::ExecTask {
+            shell: shell.to_owned(),
+            ..Default::default()
+        });
+        let mark = wire::CheckpointMark { number, bytes: 1 };
+        self.assign_from(run, task, "", Some(mark))
+    }
+
+    /// Keeps a checkpoint, or not.
+    pub fn settle(&self, saved: &wire::Checkpoint, kept: bool) {
+        self.send(Body::CheckpointAck(wire::CheckpointAck {
+            attempt: saved.attempt,
+            number: saved.number,
+            kept,
+        }));
+    }
+
     fn assign(&mut self, run: u64, task: wire::assign::Task, params: &str) -> wire::AttemptRef {
+        self.assign_from(run, task, params, None)
+    }
+
+    fn assign_from(
+        &mut self,
+        run: u64,
+        task: wire::assign::Task,
+        params: &str,
+        checkpoint: Option<wire::CheckpointMark>,
+    ) -> wire::AttemptRef {
         self.position += 1;
         let attempt = wire::AttemptRef {
             run,
@@ -169,6 +223,8 @@ impl Stream {
             due_wall_ms: 1_700_000_000_000,
             timeout_ms: 60_000,
             weight: 1,
+            checkpoint,
+            progress_timeout_ms: 0,
         }));
         attempt
     }
@@ -178,6 +234,15 @@ impl Stream {
 impl WorkerService for Service {
     type SessionStream =
         Pin<Box<dyn tokio_stream::Stream<Item = Result<wire::ServerFrame, Status>> + Send>>;
+
+    async fn fetch_checkpoint(
+        &self,
+        _: Request<wire::FetchCheckpointRequest>,
+    ) -> Result<Response<wire::FetchedCheckpoint>, Status> {
+        let kept = self.checkpoint.lock().expect("nobody panicked").clone();
+        let (number, body) = kept.ok_or_else(|| Status::not_found("there is none"))?;
+        Ok(Response::new(wire::FetchedCheckpoint { number, body }))
+    }
 
     async fn session(
         &self,

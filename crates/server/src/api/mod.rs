@@ -221,7 +221,7 @@ fn handler_of(operation: Operation, verb: MethodFilter) -> Option<MethodRouter<E
         Operation::ListBackups => on(verb, backups::list),
         Operation::Health => on(verb, health::health),
         Operation::Readiness => on(verb, health::readiness),
-        Operation::WorkerSession => return None,
+        Operation::WorkerSession | Operation::FetchCheckpoint => return None,
     })
 }
 

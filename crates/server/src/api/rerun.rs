@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::{Extension, Json};
 use drumtower_core::engine::{JobRef, Refusal, Rerun, Trigger};
-use drumtower_core::model::{JobName, Run};
+use drumtower_core::model::{Checkpoint, JobName, Run, RunId};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -31,6 +31,9 @@ pub struct Request<'a> {
     /// Which definition it follows.
     #[serde(default)]
     version: Which,
+    /// Whether it goes on from the checkpoint that the run left, instead of from the beginning.
+    #[serde(default)]
+    resume: bool,
     /// How long after the request it is due, such as `30m`; not with `at`.
     #[serde(borrow, default)]
     delay: Option<Cow<'a, str>>,
@@ -80,7 +83,10 @@ pub async fn rerun(
             format!("{id} has not ended: wait for it, or cancel it first"),
         ));
     }
-    let (job, rerun) = source(&edge, run, request.version).await?;
+    let (job, mut rerun) = source(&edge, run, request.version).await?;
+    if request.resume {
+        rerun.checkpoint = Some(checkpoint(&edge, id).await?);
+    }
     let trigger = Trigger {
         params,
         idempotency_key,
@@ -125,12 +131,24 @@ async fn source(edge: &Edge, run: Run, which: Which) -> Result<(JobRef, Rerun), 
         nominal: run.nominal,
         params: own.or(had),
         version: version.filter(|_| which == Which::Original),
+        checkpoint: None,
     };
     let job = JobRef {
         namespace: record.row.namespace,
         name: record.row.name,
     };
     Ok((job, rerun))
+}
+
+/// What the run left to go on from: only failed runs keep it.
+async fn checkpoint(edge: &Edge, id: RunId) -> Result<Checkpoint, Problem> {
+    let found = edge.read(move |store| store.checkpoint(id)).await?;
+    found.ok_or_else(|| {
+        Problem::field(
+            "resume",
+            format!("resume: {id} left no checkpoint: leave it out to begin from the start"),
+        )
+    })
 }
 
 fn gone(run: &Run, name: Option<JobName>) -> Problem {

@@ -1,8 +1,8 @@
 //! A run as callers see it: in full, and as a line of a listing without what can be large.
 
 use drumtower_core::model::{
-    Actor, Attempt, AttemptEnd, AttemptOutcome, JobId, JobName, JsonText, NamespaceName, Origin,
-    Reason, Run, RunId, RunState, WorkerName,
+    Actor, Attempt, AttemptEnd, AttemptOutcome, CheckpointMark, JobId, JobName, JsonText,
+    NamespaceName, Origin, Progress, Reason, Run, RunId, RunState, WorkerName,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -40,10 +40,36 @@ pub struct RunView<'a> {
     cancel: Option<Deed<'a>>,
     /// What it waits for while it is PENDING.
     waiting: Option<&'a str>,
+    /// How far it says it is.
+    progress: Option<ProgressView<'a>>,
+    /// What its next attempt goes on from.
+    checkpoint: Option<CheckpointView>,
     result: Option<&'a JsonText>,
     error: Option<&'a str>,
     transitions: Vec<TransitionView>,
     attempts: Vec<AttemptView<'a>>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Progress")]
+pub struct ProgressView<'a> {
+    /// From 0 to 100.
+    #[schemars(range(max = 100))]
+    percent: u8,
+    message: Option<&'a str>,
+    /// When the server learned of it.
+    at: Time,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Checkpoint")]
+struct CheckpointView {
+    /// From 1, growing over all attempts.
+    number: u64,
+    /// The attempt that left it; 0 when the run began with it.
+    attempt: u32,
+    at: Time,
+    bytes: u32,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -145,10 +171,33 @@ impl<'a> From<&'a Named> for RunView<'a> {
                 actor: &cancel.actor,
             }),
             waiting: waiting.as_deref(),
+            progress: run.progress.as_ref().map(ProgressView::from),
+            checkpoint: run.checkpoint.map(CheckpointView::from),
             result: run.result.as_ref(),
             error: run.error.as_deref(),
             transitions: run.transitions.iter().map(transition).collect(),
             attempts: run.attempts.iter().map(AttemptView::from).collect(),
+        }
+    }
+}
+
+impl<'a> From<&'a Progress> for ProgressView<'a> {
+    fn from(progress: &'a Progress) -> Self {
+        Self {
+            percent: progress.percent,
+            message: progress.message.as_deref(),
+            at: progress.at.into(),
+        }
+    }
+}
+
+impl From<CheckpointMark> for CheckpointView {
+    fn from(mark: CheckpointMark) -> Self {
+        Self {
+            number: mark.number,
+            attempt: mark.attempt,
+            at: mark.at.into(),
+            bytes: mark.bytes,
         }
     }
 }

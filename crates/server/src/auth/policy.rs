@@ -63,6 +63,7 @@ pub enum Operation {
     Health,
     Readiness,
     WorkerSession,
+    FetchCheckpoint,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -320,6 +321,11 @@ pub const DOORS: &[Door] = &[
     Door {
         operation: Operation::WorkerSession,
         call: Call::Rpc("/drumtower.worker.v1.WorkerService/Session"),
+        who: WORK,
+    },
+    Door {
+        operation: Operation::FetchCheckpoint,
+        call: Call::Rpc("/drumtower.worker.v1.WorkerService/FetchCheckpoint"),
         who: WORK,
     },
 ];

@@ -4,7 +4,7 @@
 //! its attempt, with words: a worker that sends it would send it again after every reconnection.
 
 use drumtower_core::engine::{AttemptRef, Finished, Heartbeat, Load, WorkerEvent};
-use drumtower_core::model::{AttemptOutcome, Fence, JsonText, Limits, RunId, WallMs};
+use drumtower_core::model::{AttemptOutcome, Checkpoint, Fence, JsonText, Limits, RunId, WallMs};
 use drumtower_proto::worker::v1 as wire;
 
 /// The worker does not keep to the protocol.
@@ -70,8 +70,39 @@ pub fn read(message: wire::WorkerMessage) -> Result<Incoming, Violation> {
             wall: WallMs(chunk.wall_ms),
             data: chunk.data,
         }),
+        Body::Progress(report) => Incoming::Event(WorkerEvent::Progress {
+            attempt: attempt(report.attempt, "`progress` names no attempt")?,
+            percent: u8::try_from(report.percent.min(100)).unwrap_or(100),
+            message: words(&report.message),
+        }),
+        Body::Checkpoint(saved) => Incoming::Event(WorkerEvent::Checkpoint {
+            attempt: attempt(saved.attempt, "`checkpoint` names no attempt")?,
+            checkpoint: checkpoint(saved.number, saved.body)?,
+        }),
         Body::Goodbye(wire::Goodbye {}) => Incoming::Event(WorkerEvent::Goodbye),
     })
+}
+
+/// Workers keep to the bounds: they could not tell a task that its checkpoint was too long afterwards.
+fn checkpoint(number: u64, body: Vec<u8>) -> Result<Checkpoint, Violation> {
+    if number == 0 || i64::try_from(number).is_err() {
+        return Err(Violation("the number of a checkpoint is out of bounds"));
+    }
+    if body.len() > Limits::CHECKPOINT_BYTES {
+        return Err(Violation("a checkpoint is too long"));
+    }
+    let body = body.into();
+    Ok(Checkpoint { number, body })
+}
+
+/// A message of progress is one line of bounded length.
+fn words(message: &str) -> Option<String> {
+    let line = message.trim().chars().map(|it| match it {
+        it if it.is_control() => ' ',
+        it => it,
+    });
+    let line: String = line.take(Limits::PROGRESS_CHARS).collect();
+    (!line.is_empty()).then_some(line)
 }
 
 fn attempt(
@@ -252,6 +283,38 @@ mod tests {
     }
 
     #[test]
+    fn progress_and_checkpoints_have_bounds() {
+        use wire::worker_message::Body;
+        let read = |body| read(wire::WorkerMessage { body: Some(body) });
+        let report = wire::Progress {
+            attempt: reference(),
+            percent: 4_000_000_000,
+            message: format!(" a\nb{}", "鼓".repeat(1_000)),
+        };
+        let Ok(Incoming::Event(WorkerEvent::Progress {
+            percent, message, ..
+        })) = read(Body::Progress(report))
+        else {
+            panic!("it is taken")
+        };
+        let message = message.unwrap();
+        assert_eq!((percent, message.chars().count()), (100, 256));
+        assert!(message.starts_with("a b鼓"), "{message}");
+        let saved = |number, bytes| {
+            let saved = wire::Checkpoint {
+                attempt: reference(),
+                number,
+                body: vec![0; bytes],
+            };
+            read(Body::Checkpoint(saved)).is_ok()
+        };
+        assert!(saved(1, Limits::CHECKPOINT_BYTES));
+        assert!(!saved(1, Limits::CHECKPOINT_BYTES + 1));
+        assert!(!saved(0, 1));
+        assert!(!saved(u64::MAX, 1));
+    }
+
+    #[test]
     fn a_message_without_its_attempt_breaks_the_protocol() {
         use wire::worker_message::Body;
         let bodies = [
@@ -259,6 +322,8 @@ mod tests {
             Body::Finished(wire::Finished::default()),
             Body::Refused(wire::Refused::default()),
             Body::Log(wire::LogChunk::default()),
+            Body::Progress(wire::Progress::default()),
+            Body::Checkpoint(wire::Checkpoint::default()),
         ];
         for body in bodies {
             assert!(read(wire::WorkerMessage { body: Some(body) }).is_err());

@@ -13,6 +13,7 @@
 //!
 //! Whatever happens, an opened stream is reported to the engine as ended, once.
 
+mod checkpoints;
 mod greeting;
 mod incoming;
 mod outgoing;
@@ -21,12 +22,15 @@ mod task;
 
 use drumtower_core::model::Limits;
 use drumtower_proto::worker::v1::worker_service_server::{WorkerService, WorkerServiceServer};
-use drumtower_proto::worker::v1::{ServerFrame, WorkerFrame};
+use drumtower_proto::worker::v1::{
+    FetchCheckpointRequest, FetchedCheckpoint, ServerFrame, WorkerFrame,
+};
 use tokio::sync::mpsc;
+use tonic::metadata::MetadataMap;
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::api::Edge;
-use crate::auth::{Denied, Operation};
+use crate::auth::{Denied, Operation, Principal};
 use crate::listen::Peer;
 
 use outgoing::Outgoing;
@@ -40,7 +44,8 @@ const TOO_MANY: &str = "too many wrong tokens are shown at once: check yours and
 
 /// The service, ready to be put into a router.
 pub fn service(edge: Edge) -> WorkerServiceServer<Workers> {
-    WorkerServiceServer::new(Workers { edge }).max_decoding_message_size(Limits::FRAME_BYTES)
+    WorkerServiceServer::new(Workers { edge })
+        .max_decoding_message_size(Limits::CHECKPOINT_FRAME_BYTES)
 }
 
 pub struct Workers {
@@ -55,28 +60,8 @@ impl WorkerService for Workers {
         &self,
         request: Request<Streaming<WorkerFrame>>,
     ) -> Result<Response<Outgoing>, Status> {
-        let peer = request.extensions().get::<Peer>();
-        if self.edge.workers_need_certificates && peer.is_none_or(|peer| !peer.certified) {
-            return Err(Status::failed_precondition(NO_CERTIFICATE));
-        }
-        let authorization = request
-            .metadata()
-            .get("authorization")
-            .and_then(|value| value.to_str().ok());
-        let peer = peer.copied();
-        let admitted = match self
-            .edge
-            .authority
-            .admit(Operation::WorkerSession, authorization)
-        {
-            Ok(admitted) => admitted,
-            Err(why) => {
-                let slowed = self.edge.slow_down(&why, peer).await;
-                slowed.map_err(|_| Status::resource_exhausted(TOO_MANY))?;
-                return Err(denied(why));
-            }
-        };
-        let principal = admitted.ok_or_else(|| denied(Denied::NoToken))?;
+        let (metadata, peer) = (request.metadata(), peer_of(&request));
+        let principal = self.admit(Operation::WorkerSession, metadata, peer).await?;
         let (own, messages) = mpsc::channel(OWN_QUEUE);
         let (outgoing, ended) = Outgoing::new(messages);
         // Answered at once: a worker may wait for the answer before it says hello.
@@ -85,6 +70,49 @@ impl WorkerService for Workers {
         );
         Ok(Response::new(outgoing))
     }
+
+    async fn fetch_checkpoint(
+        &self,
+        request: Request<FetchCheckpointRequest>,
+    ) -> Result<Response<FetchedCheckpoint>, Status> {
+        let (metadata, peer) = (request.metadata(), peer_of(&request));
+        let principal = self
+            .admit(Operation::FetchCheckpoint, metadata, peer)
+            .await?;
+        checkpoints::fetch(&self.edge, &principal, request.into_inner())
+            .await
+            .map(Response::new)
+    }
+}
+
+impl Workers {
+    /// Who calls, if it may.
+    async fn admit(
+        &self,
+        operation: Operation,
+        metadata: &MetadataMap,
+        peer: Option<Peer>,
+    ) -> Result<Principal, Status> {
+        if self.edge.workers_need_certificates && peer.is_none_or(|peer| !peer.certified) {
+            return Err(Status::failed_precondition(NO_CERTIFICATE));
+        }
+        let authorization = metadata
+            .get("authorization")
+            .and_then(|value| value.to_str().ok());
+        let admitted = match self.edge.authority.admit(operation, authorization) {
+            Ok(admitted) => admitted,
+            Err(why) => {
+                let slowed = self.edge.slow_down(&why, peer).await;
+                slowed.map_err(|_| Status::resource_exhausted(TOO_MANY))?;
+                return Err(denied(why));
+            }
+        };
+        admitted.ok_or_else(|| denied(Denied::NoToken))
+    }
+}
+
+fn peer_of<T>(request: &Request<T>) -> Option<Peer> {
+    request.extensions().get::<Peer>().copied()
 }
 
 fn denied(denied: Denied) -> Status {

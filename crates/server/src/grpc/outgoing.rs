@@ -192,7 +192,7 @@ fn write(message: ToWorker, greeting: Option<&Greeting>) -> Body {
             heartbeat_ms,
         } => Body::Welcome(wire::Welcome {
             protocol: greeting.map_or(0, |greeting| greeting.protocol),
-            features: Vec::new(),
+            features: vec![drumtower_proto::CHECKPOINTS.to_owned()],
             server: greeting
                 .map(|greeting| greeting.server.clone())
                 .unwrap_or_default(),
@@ -208,6 +208,15 @@ fn write(message: ToWorker, greeting: Option<&Greeting>) -> Body {
         }),
         ToWorker::FinishAck { attempt } => Body::FinishAck(wire::FinishAck {
             attempt: Some(attempt_ref(attempt)),
+        }),
+        ToWorker::CheckpointAck {
+            attempt,
+            number,
+            kept,
+        } => Body::CheckpointAck(wire::CheckpointAck {
+            attempt: Some(attempt_ref(attempt)),
+            number,
+            kept,
         }),
         ToWorker::RecallAnswer { id, consumed } => {
             Body::RecallAnswer(wire::RecallAnswer { id, consumed })
@@ -233,6 +242,11 @@ fn assignment(assign: Assign) -> wire::Assign {
         due_wall_ms: assign.due.0,
         timeout_ms: assign.timeout_ms,
         weight: assign.weight,
+        checkpoint: assign.checkpoint.map(|mark| wire::CheckpointMark {
+            number: mark.number,
+            bytes: mark.bytes,
+        }),
+        progress_timeout_ms: assign.progress_timeout_ms.unwrap_or(0),
     }
 }
 

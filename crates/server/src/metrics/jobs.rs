@@ -245,6 +245,7 @@ mod tests {
             assigned: None,
             started: None,
             worker: None,
+            progress: None,
             end: Some(RunEnd {
                 reason: Reason::Succeeded,
                 duration_ms: 0,

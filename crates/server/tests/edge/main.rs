@@ -4,6 +4,7 @@ mod backups;
 mod batches;
 mod calendars;
 mod changes;
+mod checkpoints;
 mod client;
 mod codes;
 mod definitions;

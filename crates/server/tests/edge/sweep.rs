@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::client::{Answer, Client};
 use crate::server::{Server, rand_name};
-use crate::worker::Worker;
+use crate::worker::{Worker, fetch_checkpoint};
 
 /// The callers, in the order of the columns. All but the last two are good for every namespace; everything asked for
 /// lies in namespace `a`.
@@ -89,6 +89,8 @@ fn expected(operation: Operation) -> [u16; 8] {
         Operation::Health => [200; 8],
         Operation::Readiness => [200; 8],
         Operation::WorkerSession => [401, 401, 403, 403, 200, 200, 403, 200],
+        // The attempt asked for is nobody's.
+        Operation::FetchCheckpoint => [401, 401, 403, 403, 404, 404, 403, 404],
     }
 }
 
@@ -173,6 +175,9 @@ async fn objects(server: &Server) -> Objects {
 async fn knock(server: &Server, caller: &Caller, operation: Operation, call: Call) -> u16 {
     let objects = objects(server).await;
     let (verb, path) = match call {
+        Call::Rpc(_) if operation == Operation::FetchCheckpoint => {
+            return fetch(server, caller).await;
+        }
         Call::Rpc(_) => return dial(server, caller).await,
         Call::Rest(verb, path) => (verb, path),
     };
@@ -252,11 +257,22 @@ fn check_shape(answer: &Answer) {
 }
 
 async fn dial(server: &Server, caller: &Caller) -> u16 {
-    match Worker::dial(&server.url, caller.token.as_deref()).await {
-        Ok(_) => 200,
-        Err(status) if status.code() == tonic::Code::Unauthenticated => 401,
-        Err(status) if status.code() == tonic::Code::PermissionDenied => 403,
-        Err(status) => panic!("{status}"),
+    let dialled = Worker::dial(&server.url, caller.token.as_deref()).await;
+    dialled.map_or_else(|status| in_numbers(&status), |_| 200)
+}
+
+async fn fetch(server: &Server, caller: &Caller) -> u16 {
+    let nobody = (Default::default(), 1);
+    let fetched = fetch_checkpoint(&server.url, caller.token.as_deref(), nobody).await;
+    fetched.map_or_else(|status| in_numbers(&status), |_| 200)
+}
+
+fn in_numbers(status: &tonic::Status) -> u16 {
+    match status.code() {
+        tonic::Code::Unauthenticated => 401,
+        tonic::Code::PermissionDenied => 403,
+        tonic::Code::Aborted => 404,
+        _ => panic!("{status}"),
     }
 }
 

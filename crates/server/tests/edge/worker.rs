@@ -184,6 +184,20 @@ impl Worker {
         .await;
     }
 
+    /// Saves a checkpoint and returns whether it is kept.
+    pub async fn save(&mut self, attempt: wire::AttemptRef, number: u64, body: &[u8]) -> bool {
+        self.send(vec![ToServer::Checkpoint(wire::Checkpoint {
+            attempt: Some(attempt),
+            number,
+            body: body.to_vec(),
+        })]);
+        self.wait_for(|body| match body {
+            FromServer::CheckpointAck(ack) if ack.number == number => Some(ack.kept),
+            _ => None,
+        })
+        .await
+    }
+
     pub fn start(&self, attempt: wire::AttemptRef) {
         self.send(vec![ToServer::Started(wire::Started {
             attempt: Some(attempt),
@@ -217,6 +231,33 @@ impl Worker {
         .await;
         self.held.retain(|held| *held != attempt);
     }
+}
+
+/// Asks for the checkpoint of an attempt as one process would.
+pub async fn fetch_checkpoint(
+    url: &str,
+    token: Option<&str>,
+    (attempt, process): (wire::AttemptRef, u64),
+) -> Result<wire::FetchedCheckpoint, Status> {
+    let channel = tonic::transport::Channel::from_shared(url.to_owned())
+        .unwrap()
+        .connect()
+        .await
+        .unwrap();
+    let mut request = Request::new(wire::FetchCheckpointRequest {
+        attempt: Some(attempt),
+        process,
+    });
+    if let Some(token) = token {
+        request
+            .metadata_mut()
+            .insert("authorization", format!("Bearer {token}").parse().unwrap());
+    }
+    let mut client = WorkerServiceClient::new(channel);
+    client
+        .fetch_checkpoint(request)
+        .await
+        .map(tonic::Response::into_inner)
 }
 
 fn wall_ms() -> i64 {

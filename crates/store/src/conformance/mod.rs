@@ -5,6 +5,7 @@
 //! as they are, and once opened anew after every commit.
 
 mod calendars;
+mod checkpoints;
 mod fencing;
 mod history;
 mod jobs;
@@ -141,6 +142,14 @@ pub const EXERCISES: &[Exercise] = &[
     (
         "old entries of the audit log go in small steps",
         records::old_entries_go,
+    ),
+    (
+        "a checkpoint is replaced by newer ones only, and removed",
+        checkpoints::never_back,
+    ),
+    (
+        "a checkpoint stays with its failed run and goes with it",
+        checkpoints::pruned,
     ),
     (
         "a job's versions are listed newest first",

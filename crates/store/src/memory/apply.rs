@@ -25,6 +25,7 @@ impl State {
         self.expect_jobs(changes)?;
         self.expect_calendars(changes)?;
         self.expect_runs(changes)?;
+        self.expect_checkpoints(changes)?;
         self.apply(changes, clock);
         Ok(Commit::Done)
     }
@@ -131,6 +132,17 @@ impl State {
         Ok(())
     }
 
+    fn expect_checkpoints(&self, changes: &ChangeSet) -> Result<(), Error> {
+        for (run, checkpoint) in &changes.checkpoints {
+            if let (Some(old), Some(new)) = (self.checkpoints.get(run), checkpoint)
+                && new.number <= old.number
+            {
+                return refuse(format!("the checkpoint of {run} would go back"));
+            }
+        }
+        Ok(())
+    }
+
     fn apply(&mut self, changes: &ChangeSet, clock: WallMs) {
         if let Some(session) = self.sessions.get_mut(&changes.session) {
             session.seq = changes.seq;
@@ -162,6 +174,12 @@ impl State {
         );
         for change in changes.runs.values() {
             self.apply_run(change);
+        }
+        for (run, checkpoint) in &changes.checkpoints {
+            match checkpoint {
+                Some(checkpoint) => drop(self.checkpoints.insert(*run, checkpoint.clone())),
+                None => drop(self.checkpoints.remove(run)),
+            }
         }
         self.unfired.extend(changes.unfired.clone());
         self.apply_calendars(changes);

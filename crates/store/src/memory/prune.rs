@@ -62,6 +62,9 @@ impl State {
                     failed: 0,
                     cancelled: 0,
                 });
+            if run.state != RunState::Completed {
+                self.checkpoints.remove(&id);
+            }
             match run.state {
                 RunState::Completed => row.completed += 1,
                 RunState::Cancelled => row.cancelled += 1,

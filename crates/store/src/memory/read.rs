@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Included, Unbounded};
 
 use drumtower_core::model::{
-    AuditId, CalendarRef, CalendarVersion, IdempotencyEntry, IdempotencyHash, JobId, JobName,
-    JobRecord, JobRow, JobVersion, Meta, NamespaceName, Run, RunId, SegmentRow, SettingRow,
-    SweepRow, TokenRow, Unfired, WallMs,
+    AuditId, CalendarRef, CalendarVersion, Checkpoint, IdempotencyEntry, IdempotencyHash, JobId,
+    JobName, JobRecord, JobRow, JobVersion, Meta, NamespaceName, Run, RunId, SegmentRow,
+    SettingRow, SweepRow, TokenRow, Unfired, WallMs,
 };
 
 use super::state::State;
@@ -223,6 +223,10 @@ impl Read for Reader {
             .get(&id)
             .or_else(|| state.finished.get(&id))
             .cloned())
+    }
+
+    fn checkpoint(&self, run: RunId) -> Result<Option<Checkpoint>, Error> {
+        Ok(lock(&self.state).checkpoints.get(&run).cloned())
     }
 
     fn runs(

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use drumtower_core::model::{
-    AuditEntry, AuditId, CalendarRef, CalendarVersion, Counters, IdempotencyEntry, IdempotencyHash,
-    JobId, JobName, JobRow, JobVersion, Meta, NamespaceName, Origin, Retention, Run, RunId,
-    ScheduleRow, SegmentId, SegmentRow, SessionId, SessionRow, SettingKey, SettingRow, SweepCause,
-    SweepRow, TokenId, TokenRow, Unfired, WallMs,
+    AuditEntry, AuditId, CalendarRef, CalendarVersion, Checkpoint, Counters, IdempotencyEntry,
+    IdempotencyHash, JobId, JobName, JobRow, JobVersion, Meta, NamespaceName, Origin, Retention,
+    Run, RunId, ScheduleRow, SegmentId, SegmentRow, SessionId, SessionRow, SettingKey, SettingRow,
+    SweepCause, SweepRow, TokenId, TokenRow, Unfired, WallMs,
 };
 
 use crate::PrunedRow;
@@ -25,6 +25,7 @@ pub(super) struct State {
     pub schedules: BTreeMap<JobId, ScheduleRow>,
     pub active: BTreeMap<RunId, Run>,
     pub finished: BTreeMap<RunId, Run>,
+    pub checkpoints: BTreeMap<RunId, Checkpoint>,
     /// Finished runs of each class in the order in which they finished.
     pub finish_order: BTreeMap<(Retention, u64), RunId>,
     pub finishes: u64,
@@ -71,6 +72,7 @@ impl State {
             schedules: BTreeMap::new(),
             active: BTreeMap::new(),
             finished: BTreeMap::new(),
+            checkpoints: BTreeMap::new(),
             finish_order: BTreeMap::new(),
             finishes: 0,
             unfired: BTreeMap::new(),

@@ -5,7 +5,7 @@ use drumtower_core::model::{JobRow, WallMs};
 use rusqlite::{CachedStatement, Connection, Params, params};
 
 use super::derived::{Batch, Derived};
-use super::{calendar_rows, codec, keys, prune, record_rows, run_rows};
+use super::{calendar_rows, checkpoint_rows, codec, keys, prune, record_rows, run_rows};
 use crate::Error;
 
 /// Moves the session row on. False when it is not at `seq - 1`, is revoked, or is not there.
@@ -38,6 +38,7 @@ pub fn everything(
     tz_version(conn, changes)?;
     let mut batch = Batch::default();
     run_rows::apply(conn, changes, derived, &mut batch)?;
+    checkpoint_rows::apply(conn, changes)?;
     unfired(conn, changes)?;
     counters(conn, changes)?;
     keys(conn, changes, derived, &mut batch)?;

@@ -13,6 +13,7 @@ pub mod backup;
 mod buckets;
 mod calendar_rows;
 mod check;
+mod checkpoint_rows;
 mod chunk;
 mod codec;
 mod delete;

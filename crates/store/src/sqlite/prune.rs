@@ -7,6 +7,7 @@ use drumtower_core::model::{Retention, RunId};
 use rusqlite::{Connection, params};
 
 use super::buckets::Class;
+use super::checkpoint_rows;
 use super::derived::{Batch, Derived};
 use super::history::{self, SQL};
 use super::keys;
@@ -125,6 +126,7 @@ fn beside(conn: &Connection, run: &Going) -> Result<(), Error> {
             .execute([run.id])?;
     }
     if run.verdict != 0 {
+        checkpoint_rows::remove(conn, run.id)?;
         conn.prepare_cached("DELETE FROM failed WHERE job = ?1 AND id = ?2")?
             .execute([run.job, run.id])?;
     }

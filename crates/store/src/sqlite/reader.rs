@@ -3,9 +3,9 @@
 use std::sync::{Arc, PoisonError, RwLock};
 
 use drumtower_core::model::{
-    AuditId, CalendarRef, CalendarVersion, IdempotencyEntry, IdempotencyHash, JobId, JobName,
-    JobRecord, JobVersion, Meta, NamespaceName, Run, RunId, SegmentId, SegmentRow, SessionId,
-    SettingRow, SweepRow, TokenRow, Unfired, WallMs,
+    AuditId, CalendarRef, CalendarVersion, Checkpoint, IdempotencyEntry, IdempotencyHash, JobId,
+    JobName, JobRecord, JobVersion, Meta, NamespaceName, Run, RunId, SegmentId, SegmentRow,
+    SessionId, SettingRow, SweepRow, TokenRow, Unfired, WallMs,
 };
 use rusqlite::{Connection, Row, params};
 
@@ -14,7 +14,8 @@ use super::list_runs::{self, View};
 use super::pool::Pool;
 use super::run_rows::Payloads;
 use super::{
-    calendar_rows, chunk, codec, history, job_rows, migrate, packed, record_rows, rollups,
+    calendar_rows, checkpoint_rows, chunk, codec, history, job_rows, migrate, packed, record_rows,
+    rollups,
 };
 use crate::tally::merge_all;
 use crate::{
@@ -255,6 +256,10 @@ impl Read for Reader {
             }
             Ok(None)
         })
+    }
+
+    fn checkpoint(&self, run: RunId) -> Result<Option<Checkpoint>, Error> {
+        self.read(|conn| checkpoint_rows::of(conn, run))
     }
 
     fn runs(

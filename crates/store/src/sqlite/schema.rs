@@ -7,15 +7,15 @@
 pub const APPLICATION_ID: i32 = 0x4452_554d;
 
 /// The statements of each schema version, from 1.
-pub const MIGRATIONS: &[&[&str]] = &[VERSION_1, VERSION_2, VERSION_3];
+pub const MIGRATIONS: &[&[&str]] = &[VERSION_1, VERSION_2, VERSION_3, VERSION_4];
 
 /// The schema version that this program writes.
 pub const KNOWN: u32 = MIGRATIONS.len() as u32;
 
 /// The oldest schema version whose servers may write to a store of version [`KNOWN`]. A server of version 1 knows nothing
 /// of calendars: it would fire on days that they exclude. One of version 2 knows nothing of the audit log: what it changes
-/// would not be in it.
-pub const OLDEST_SERVER: u32 = 3;
+/// would not be in it. One of version 3 knows nothing of what runs have had since: it would write them without it.
+pub const OLDEST_SERVER: u32 = 4;
 
 const VERSION_1: &[&str] = &[
     "CREATE TABLE meta(
@@ -179,4 +179,9 @@ const VERSION_3: &[&str] = &[
        PRIMARY KEY(namespace, name)) WITHOUT ROWID",
     "CREATE TABLE audit_log(id INTEGER PRIMARY KEY, name TEXT NOT NULL, body BLOB NOT NULL)",
     "CREATE INDEX audit_log_by_name ON audit_log(name)",
+];
+
+const VERSION_4: &[&str] = &[
+    // What runs can go on from.
+    "CREATE TABLE checkpoint(run INTEGER PRIMARY KEY, number INTEGER NOT NULL, body BLOB NOT NULL)",
 ];

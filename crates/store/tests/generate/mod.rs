@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use drumtower_core::change::{ChangeSet, JobChange, Prune, RunChange, ScheduleChange};
 use drumtower_core::model::{
     Actor, AuditAction, AuditEntry, AuditId, AuditKind, AuditObject, CalendarRef, CalendarVersion,
-    Counters, Epoch, IdempotencyEntry, IdempotencyHash, JobId, JobRow, JobVersion, JsonText,
-    Origin, Pause, Progress, Retention, Role, Run, RunId, RunState, ScheduleRow, SegmentId,
-    SegmentRow, SessionId, SettingKey, SettingName, SettingRow, SweepCause, SweepRow, TokenId,
-    TokenRow, Unfired, UnfiredReason, WallMs,
+    Checkpoint, Counters, Epoch, IdempotencyEntry, IdempotencyHash, JobId, JobRow, JobVersion,
+    JsonText, Origin, Pause, Progress, Retention, Role, Run, RunId, RunState, ScheduleRow,
+    SegmentId, SegmentRow, SessionId, SettingKey, SettingName, SettingRow, SweepCause, SweepRow,
+    TokenId, TokenRow, Unfired, UnfiredReason, WallMs,
 };
 use drumtower_store::conformance::sample::{self, T0};
 
@@ -131,6 +131,7 @@ impl Generator {
         self.add_jobs(&mut changes);
         self.add_calendars(&mut changes);
         self.add_runs(&mut changes);
+        self.add_checkpoints(&mut changes);
         self.add_system(&mut changes);
         if self.random.one_in(8) {
             self.spoil(&mut changes);
@@ -399,6 +400,26 @@ impl Generator {
             if !self.seen.contains(&change.run().id) {
                 changes.runs.insert(change.run().id, change);
             }
+        }
+    }
+
+    /// Most of them newer than what is there, some not.
+    fn add_checkpoints(&mut self, changes: &mut ChangeSet) {
+        let seen: Vec<RunId> = self.seen.iter().copied().collect();
+        for _ in 0..self.random.below(3) {
+            let Some(run) = self.random.pick(&seen) else {
+                return;
+            };
+            let number = match self.random.one_in(60) {
+                true => 1,
+                false => self.number(),
+            };
+            let body = vec![number as u8; self.random.below(2_000) as usize];
+            let checkpoint = (!self.random.one_in(4)).then(|| Checkpoint {
+                number,
+                body: body.into(),
+            });
+            changes.checkpoints.insert(run, checkpoint);
         }
     }
 

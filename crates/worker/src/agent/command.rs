@@ -13,8 +13,8 @@ use drumtower_sdk::executor::{Control, Executor, Output, OutputStream, Reporter}
 use drumtower_sdk::session::StopReason;
 use tokio::sync::{mpsc, oneshot};
 
-use super::environment;
 use super::judge::{Terms, end_of};
+use super::{environment, notes};
 use crate::exec::{
     self, Chunk, Groups, KillReason, Limits, Outcome, Running, Spec, Stream, TRUNCATED,
 };
@@ -77,7 +77,9 @@ impl Control for Hold {
 
     fn stop(&self, reason: StopReason) {
         let reason = match reason {
-            StopReason::Cancelled | StopReason::TimedOut => KillReason::Cancelled,
+            StopReason::Cancelled | StopReason::TimedOut | StopReason::NoProgress => {
+                KillReason::Cancelled
+            }
             StopReason::LeaseEnds => KillReason::Fenced,
             StopReason::Draining => KillReason::Draining,
         };
@@ -145,6 +147,7 @@ impl Commands {
             cwd: some(process.cwd).map(PathBuf::from),
             user: some(process.user),
             stdin: process.stdin,
+            resume: reporter.notes().last_checkpoint().is_some(),
             limits,
         };
         let mut terms = Terms {
@@ -175,7 +178,15 @@ async fn carry_out(
     mut orders: Orders,
     reporter: Reporter,
 ) {
-    let mut running = match begin(&spec, deadline, &mut orders).await {
+    let scratch = spec.scratch.clone();
+    if let Some(checkpoint) = reporter.notes().last_checkpoint()
+        && let Err(error) = notes::give(&scratch, checkpoint)
+    {
+        return reporter.refuse(&format!("its checkpoint cannot be written: {error}"));
+    }
+    let begun = begin(&spec, deadline, &mut orders).await;
+    let _given = spec.resume.then(|| notes::Given(scratch.clone()));
+    let mut running = match begun {
         Begun::Running(running) => running,
         Begun::Never(error) => return reporter.finish(not_started(&error.to_string())),
         Begun::NotHere(error) => return reporter.refuse(&error.to_string()),
@@ -191,11 +202,22 @@ async fn carry_out(
     {
         reporter.started();
     }
-    let outcome = wait(&mut orders, &mut running).await;
+    let (notes, output) = (reporter.notes().clone(), reporter.output().clone());
+    let mut watch = notes::Watch::new(scratch, notes, output);
+    let mut outcome = tokio::select! {
+        outcome = wait(&mut orders, &mut running) => outcome,
+        never = watch.run() => match never {},
+    };
     // The reader may have ended before: then there is nobody to tell.
     let _ = tree_gone.send(());
     let truncated = reader.await.unwrap_or(true);
-    reporter.finish(end_of(&terms, outcome, truncated));
+    watch.progress(outcome.progress.take());
+    let checkpoint = outcome.checkpoint;
+    let end = end_of(&terms, outcome, truncated);
+    if checkpoint {
+        watch.take_last(end.outcome() != wire::Outcome::Succeeded);
+    }
+    reporter.finish(end);
 }
 
 enum Begun {

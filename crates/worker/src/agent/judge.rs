@@ -178,6 +178,8 @@ mod tests {
             excess: None,
             grouped: false,
             left: None,
+            progress: None,
+            checkpoint: false,
             error: None,
         }
     }

@@ -10,6 +10,7 @@ mod command;
 mod environment;
 mod http;
 mod judge;
+mod notes;
 mod scratch;
 mod signals;
 

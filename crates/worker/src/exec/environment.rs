@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::supervisor::{result_file, surroundings};
+use crate::supervisor::{result_file, resume_files, surroundings};
 
 /// Where programs are looked up.
 pub const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -12,22 +12,29 @@ pub const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:
 pub fn complete(
     scratch: &Path,
     other_user: bool,
+    resume: bool,
     given: Vec<(String, String)>,
 ) -> Vec<(String, String)> {
-    let result = result_file::path(scratch);
-    let (scratch, result) = (scratch.to_string_lossy(), result.to_string_lossy());
+    let text = |path: &Path| path.to_string_lossy().into_owned();
     let defined = [
-        ("PATH", PATH),
-        ("HOME", &*scratch),
-        ("LANG", "C.UTF-8"),
-        ("TZ", "UTC"),
-        ("DRUMTOWER_SCRATCH", &*scratch),
-        ("DRUMTOWER_RESULT_FILE", &*result),
+        ("PATH", PATH.to_owned()),
+        ("HOME", text(scratch)),
+        ("LANG", "C.UTF-8".to_owned()),
+        ("TZ", "UTC".to_owned()),
+        ("DRUMTOWER_SCRATCH", text(scratch)),
+        ("DRUMTOWER_RESULT_FILE", text(&result_file::path(scratch))),
+        ("DRUMTOWER_PROGRESS", text(&resume_files::progress(scratch))),
+        (
+            "DRUMTOWER_CHECKPOINT",
+            text(&resume_files::checkpoint(scratch)),
+        ),
+        ("DRUMTOWER_RESUME", text(&resume_files::resume(scratch))),
     ];
     let defined = defined
         .into_iter()
         .filter(|(name, _)| !(other_user && *name == "HOME"))
-        .map(|(name, value)| (name.to_owned(), value.to_owned()));
+        .filter(|(name, _)| resume || *name != "DRUMTOWER_RESUME")
+        .map(|(name, value)| (name.to_owned(), value));
     defined.chain(given).collect()
 }
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 use tokio::process::Child;
 
 use crate::supervisor::cgroup::Cgroup;
+use crate::supervisor::resume_files;
 use crate::supervisor::sys::Pid;
 use crate::supervisor::tree::kill_session;
 use crate::supervisor::wire::Started;
@@ -40,6 +41,7 @@ pub async fn clear_up(supervisor: &mut Child, started: Option<&Started>, scratch
             }
             std::thread::sleep(PAUSE);
         }
+        resume_files::keep(&scratch);
         // What is left of a directory that cannot be removed is for the operator; the outcome says what happened.
         let _ = std::fs::remove_dir_all(scratch);
     });

@@ -59,6 +59,8 @@ pub struct Spec {
     pub stdin: Option<String>,
     /// A script; the path of a private file with it is added to the arguments.
     pub script: Option<String>,
+    /// What an earlier attempt left lies beside the scratch directory, to be moved into it.
+    pub resume: bool,
     pub limits: Limits,
 }
 
@@ -78,6 +80,10 @@ pub struct Outcome {
     pub grouped: bool,
     /// What it left in its result file.
     pub left: Option<Left>,
+    /// The last line of its progress file.
+    pub progress: Option<String>,
+    /// Its checkpoint lies beside where the scratch directory was; whoever reads it removes it.
+    pub checkpoint: bool,
     /// For people: why it did not start, why its end is unknown, or what of it could not be removed.
     pub error: Option<String>,
 }
@@ -167,6 +173,8 @@ impl Outcome {
             excess: None,
             grouped: false,
             left: None,
+            progress: None,
+            checkpoint: false,
             error: Some(error.to_owned()),
         }
     }
@@ -181,7 +189,7 @@ pub fn spawn(spec: Spec, deadline: BootMs) -> Result<Running, Error> {
         argv.push(environment::script(&scratch));
     }
     let start = wire::encode(&wire::Command::Start(Box::new(Start {
-        env: environment::complete(&spec.scratch, spec.user.is_some(), spec.env),
+        env: environment::complete(&spec.scratch, spec.user.is_some(), spec.resume, spec.env),
         argv,
         scratch: spec.scratch,
         deadline,
@@ -193,6 +201,7 @@ pub fn spawn(spec: Spec, deadline: BootMs) -> Result<Running, Error> {
         user: spec.user,
         stdin: spec.stdin,
         script: spec.script,
+        resume: spec.resume,
         open_files: crate::open_files::before(),
         limits: spec.limits,
     })))?;

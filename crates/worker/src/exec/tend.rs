@@ -10,6 +10,7 @@ use tokio::process::Child;
 use tokio::sync::{oneshot, watch};
 
 use super::{Orders, Outcome, lost, whole_ms};
+use crate::supervisor::resume_files;
 use crate::supervisor::wire::{self, Command, Exited, Reason, Started, Status};
 
 pub struct Tended {
@@ -71,10 +72,11 @@ impl Tended {
                 if !abandoned {
                     lost::clear_up(&mut self.supervisor, started.as_ref(), &self.scratch).await;
                 }
-                Outcome::lost(
-                    started.as_ref(),
-                    "the supervisor died before it could report",
-                )
+                let why = "the supervisor died before it could report";
+                Outcome {
+                    checkpoint: resume_files::left(&self.scratch).exists(),
+                    ..Outcome::lost(started.as_ref(), why)
+                }
             }
         };
         // A zombie is all that waiting can fail to remove here.
@@ -142,6 +144,8 @@ fn not_started(reason: Reason, error: String) -> Outcome {
         excess: None,
         grouped: false,
         left: None,
+        progress: None,
+        checkpoint: false,
         error: Some(error),
     }
 }
@@ -158,6 +162,8 @@ fn ended(started: Option<&Started>, exited: Exited) -> Outcome {
         excess: exited.excess,
         grouped: exited.grouped,
         left: exited.left,
+        progress: exited.progress,
+        checkpoint: exited.checkpoint,
         error: exited.scratch_error,
     }
 }

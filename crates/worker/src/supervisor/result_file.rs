@@ -1,15 +1,13 @@
 //! The file that a command may leave a result in.
 //!
-//! It lies in the scratch directory, so it goes with the attempt. The command owns the directory and may put anything there,
-//! while the supervisor may be root: only a plain file with one name is read, and a link is not followed.
+//! It lies in the scratch directory, so it goes with the attempt.
 
-use std::fs::File;
-use std::io::{self, Read};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use drumtower_core::model::Limits;
 
+use super::plain_file;
 use super::wire::Left;
 
 pub fn path(scratch: &Path) -> PathBuf {
@@ -18,7 +16,7 @@ pub fn path(scratch: &Path) -> PathBuf {
 
 /// What the command left; `None` when there is no file, or an empty one.
 pub fn read(scratch: &Path) -> Option<Left> {
-    match text(&path(scratch)) {
+    match plain_file::read(&path(scratch), Limits::RESULT_BYTES) {
         Ok(text) if text.trim_ascii().is_empty() => None,
         Ok(text) => Some(match String::from_utf8(text) {
             Ok(text) => Left::Text(text),
@@ -27,27 +25,6 @@ pub fn read(scratch: &Path) -> Option<Left> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => Some(Left::Unusable(error.to_string())),
     }
-}
-
-fn text(path: &Path) -> io::Result<Vec<u8>> {
-    let file = File::options()
-        .read(true)
-        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
-        .open(path)?;
-    let about = file.metadata()?;
-    if !about.is_file() || about.nlink() != 1 {
-        return Err(io::Error::other("it is not a plain file"));
-    }
-    let mut text = Vec::new();
-    let most = Limits::RESULT_BYTES as u64;
-    file.take(most + 1).read_to_end(&mut text)?;
-    if text.len() as u64 > most {
-        return Err(io::Error::other(format!(
-            "it has {} bytes, the limit is {most}",
-            about.len()
-        )));
-    }
-    Ok(text)
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use std::io::{self, Seek, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
 
+use super::resume_files;
 use super::sys::{self, CpuSet, User};
 use super::wire::{Limits, Start};
 
@@ -44,6 +45,9 @@ impl Surroundings {
         };
         if let Some(body) = &start.script {
             write_script(start, body, user.as_ref()).map_err(told("the script"))?;
+        }
+        if start.resume {
+            place_checkpoint(start, user.as_ref()).map_err(told("the former checkpoint"))?;
         }
         let stdin = start.stdin.as_deref();
         let stdin = stdin.map(|text| input(start, text, user.as_ref()));
@@ -160,6 +164,17 @@ fn give(file: &File, user: Option<&User>) -> io::Result<()> {
 fn write_script(start: &Start, body: &str, user: Option<&User>) -> io::Result<()> {
     let mut file = private(&script_path(&start.scratch), 0o500)?;
     file.write_all(body.as_bytes())?;
+    give(&file, user)
+}
+
+/// It is ours until here: nobody else could put anything in its place.
+fn place_checkpoint(start: &Start, user: Option<&User>) -> io::Result<()> {
+    let path = resume_files::resume(&start.scratch);
+    fs::rename(resume_files::given(&start.scratch), &path)?;
+    let file = File::options()
+        .read(true)
+        .custom_flags(libc::O_NOFOLLOW)
+        .open(&path)?;
     give(&file, user)
 }
 

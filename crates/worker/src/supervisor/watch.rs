@@ -13,6 +13,7 @@ use super::clock::wall_ms;
 use super::launch::{launch, remove_scratch};
 use super::link::{AgentGone, Link};
 use super::result_file;
+use super::resume_files;
 use super::sys::{self, Events, Pid, Reaped};
 use super::tree::{Measured, Tree};
 use super::wire::{Command, Excess, Exited, Limits, Reason, Start, Started, Status};
@@ -304,7 +305,10 @@ impl Watch {
             _ => self.cgroup.as_ref().and_then(Cgroup::excess),
         };
         self.cgroup = None;
-        let left = result_file::read(&self.start.scratch);
+        let scratch = &self.start.scratch;
+        let left = result_file::read(scratch);
+        let progress = resume_files::last_line(scratch);
+        let checkpoint = resume_files::keep(scratch);
         let ended_at = self
             .ended
             .as_ref()
@@ -322,6 +326,8 @@ impl Watch {
             excess,
             grouped,
             left,
+            progress,
+            checkpoint,
         }
     }
 }

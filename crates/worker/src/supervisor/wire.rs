@@ -48,6 +48,8 @@ pub struct Start {
     pub stdin: Option<String>,
     /// Written to a private file, whose path the last argument already is.
     pub script: Option<String>,
+    /// What an earlier attempt left lies beside the scratch directory, to be moved into it.
+    pub resume: bool,
     /// The soft limit of open files to start with; what this process has unless given.
     pub open_files: Option<u64>,
     pub limits: Limits,
@@ -116,6 +118,10 @@ pub struct Exited {
     /// Whether a control group held it to its limits.
     pub grouped: bool,
     pub left: Option<Left>,
+    /// The last line of its progress file.
+    pub progress: Option<String>,
+    /// Its checkpoint lies beside where the scratch directory was.
+    pub checkpoint: bool,
 }
 
 /// Why an attempt's command ended.

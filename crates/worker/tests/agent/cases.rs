@@ -37,7 +37,7 @@ pub fn trials() -> Vec<Trial> {
     ]
 }
 
-fn trial<F>(name: &str, case: fn(Agent) -> F) -> Trial
+pub fn trial<F>(name: &str, case: fn(Agent) -> F) -> Trial
 where
     F: Future<Output = ()> + 'static,
 {
@@ -51,9 +51,9 @@ where
     })
 }
 
-struct Agent {
-    server: TinyServer,
-    directory: TempDir,
+pub struct Agent {
+    pub server: TinyServer,
+    pub directory: TempDir,
     leave: watch::Sender<Leave>,
     running: JoinHandle<Result<(), Error>>,
 }
@@ -89,7 +89,12 @@ impl Agent {
         ["sh".to_owned(), "-c".to_owned(), script]
     }
 
-    fn release(&self) {
+    /// Tells it to leave in good order.
+    pub fn drain(&self) {
+        self.leave.send(Leave::Drained).expect("it listens");
+    }
+
+    pub fn release(&self) {
         fs::write(self.directory.path().join("go"), "").expect("a file");
     }
 
@@ -102,7 +107,7 @@ impl Agent {
     }
 
     /// Every end is acknowledged and every recall answered until the agent is gone.
-    async fn see_off(self, mut stream: Stream) -> Vec<wire::Finished> {
+    pub async fn see_off(self, mut stream: Stream) -> Vec<wire::Finished> {
         let mut ends = Vec::new();
         loop {
             match stream.next_telling().await {

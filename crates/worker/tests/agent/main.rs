@@ -4,6 +4,8 @@
 #[cfg(target_os = "linux")]
 mod cases;
 #[cfg(target_os = "linux")]
+mod notes;
+#[cfg(target_os = "linux")]
 mod starved;
 #[cfg(target_os = "linux")]
 #[path = "../../../sdk/tests/tiny_server/mod.rs"]
@@ -16,7 +18,7 @@ fn main() -> std::process::ExitCode {
         Some(starved::ENTRY) => starved::agent(),
         _ => {
             let arguments = libtest_mimic::Arguments::from_args();
-            let trials = [cases::trials(), starved::trials()];
+            let trials = [cases::trials(), notes::trials(), starved::trials()];
             libtest_mimic::run(&arguments, trials.into_iter().flatten().collect()).exit_code()
         }
     }

@@ -44,6 +44,7 @@ impl Attempt {
             user: None,
             stdin: None,
             script: None,
+            resume: false,
             limits: Limits::default(),
         };
         Self { root, marker, spec }

@@ -31,6 +31,7 @@ pub fn agent() -> ExitCode {
         user: None,
         stdin: None,
         script: None,
+        resume: false,
         limits: exec::Limits::default(),
     };
     let lease = Duration::from_millis(get(AGENT_LEASE_MS).parse().expect("a number"));

@@ -96,6 +96,14 @@ async fn environment_is_exactly_as_defined() {
             "DRUMTOWER_RESULT_FILE={}/.drumtower-result.json",
             scratch.display()
         ),
+        format!(
+            "DRUMTOWER_PROGRESS={}/.drumtower-progress",
+            scratch.display()
+        ),
+        format!(
+            "DRUMTOWER_CHECKPOINT={}/.drumtower-checkpoint",
+            scratch.display()
+        ),
     ];
     expected.extend(given.map(|(name, value)| format!("{name}={value}")));
     expected.sort();

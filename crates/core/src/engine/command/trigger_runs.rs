@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::model::{
-    Actor, IdempotencyEntry, IdempotencyHash, JobId, Limits, Now, Origin, Run, SpecError, WallMs,
-    check_params,
+    Actor, CheckpointMark, IdempotencyEntry, IdempotencyHash, JobId, Limits, Now, Origin, Run,
+    SpecError, WallMs, check_params,
 };
 
 use super::super::jobs::Compiled;
@@ -74,6 +74,10 @@ impl Engine {
         let job = self.jobs.expect(job);
         let fresh = fresh_run(run, job, Origin::Api, actor.clone(), now);
         let rerun = trigger.rerun.map(|rerun| *rerun);
+        let resumed = rerun.as_ref().and_then(|rerun| rerun.checkpoint.clone());
+        if let Some(checkpoint) = &resumed {
+            self.building.checkpoint(run, checkpoint.clone());
+        }
         let run_row = Run {
             due,
             job_version: compiled.version.version,
@@ -82,6 +86,12 @@ impl Engine {
             rerun_of: rerun.as_ref().map(|rerun| rerun.of),
             params: trigger.params.or(rerun.and_then(|rerun| rerun.params)),
             idempotency_key: trigger.idempotency_key,
+            checkpoint: resumed.map(|checkpoint| CheckpointMark {
+                number: checkpoint.number,
+                attempt: 0,
+                at: now.wall,
+                bytes: u32::try_from(checkpoint.body.len()).unwrap_or(u32::MAX),
+            }),
             ..fresh
         };
         self.create_run(run_row, &compiled);
@@ -119,7 +129,12 @@ fn check_key(trigger: &Trigger, key: &str) -> Result<(IdempotencyHash, Idempoten
     let params = trigger.params.as_ref().map_or("", |params| params.as_str());
     let rerun = trigger.rerun.as_ref().map(|rerun| {
         let version = rerun.version.as_ref().map_or(0, |version| version.version);
-        format!("{} {version}", rerun.of)
+        let resume = if rerun.checkpoint.is_some() {
+            " resume"
+        } else {
+            ""
+        };
+        format!("{} {version}{resume}", rerun.of)
     });
     let verb = rerun.as_deref().unwrap_or("trigger");
     let fingerprint = match trigger.when {

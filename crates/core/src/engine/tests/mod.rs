@@ -1,6 +1,7 @@
 //! The engine by itself: steps in, batches out, against a tiny store of maps.
 
 mod calendars;
+mod checkpoints;
 mod clock;
 mod decisions;
 mod deeds;

@@ -159,7 +159,9 @@ impl Play {
                 ToWorker::FinishAck { attempt } | ToWorker::Cancel { attempt, .. } => {
                     puppet.held.remove(&attempt);
                 }
-                ToWorker::Welcome { .. } | ToWorker::RecallAnswer { .. } => {}
+                ToWorker::Welcome { .. }
+                | ToWorker::RecallAnswer { .. }
+                | ToWorker::CheckpointAck { .. } => {}
             }
         }
         self.check();

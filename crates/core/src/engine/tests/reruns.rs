@@ -15,6 +15,7 @@ fn rerun(world: &mut World, of: &Run, original: bool, key: Option<&str>) -> Resu
     let trigger = Trigger {
         idempotency_key: key.map(str::to_owned),
         rerun: Some(Box::new(Rerun {
+            checkpoint: None,
             of: of.id,
             job: of.job,
             nominal: of.nominal,

@@ -14,6 +14,7 @@ pub(super) struct Tables {
     pub(super) schedules: BTreeMap<JobId, ScheduleRow>,
     pub(super) active: BTreeMap<RunId, Run>,
     pub(super) history: BTreeMap<RunId, Run>,
+    pub(super) checkpoints: BTreeMap<RunId, Checkpoint>,
     pub(super) unfired: BTreeMap<(JobId, WallMs), Unfired>,
     pub(super) keys: BTreeMap<IdempotencyHash, IdempotencyEntry>,
     pub(super) counters: BTreeMap<(SegmentId, NamespaceName), Counters>,
@@ -68,6 +69,16 @@ impl Tables {
                     assert!(!known);
                     self.history.insert(id, run);
                 }
+            }
+        }
+        for (id, checkpoint) in changes.checkpoints {
+            let before = self.checkpoints.remove(&id);
+            if let Some(checkpoint) = checkpoint {
+                assert!(
+                    before.is_none_or(|before| before.number < checkpoint.number),
+                    "a checkpoint of {id} goes back"
+                );
+                self.checkpoints.insert(id, checkpoint);
             }
         }
         self.unfired.extend(changes.unfired);

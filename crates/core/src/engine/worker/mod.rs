@@ -6,11 +6,15 @@ mod disconnect;
 mod finish_attempt;
 mod heartbeat;
 mod lose_attempt;
+mod report_progress;
+mod save_checkpoint;
 mod start_attempt;
 
 use crate::model::Now;
 
 use super::{Engine, StreamId, WorkerEvent};
+
+pub(super) use report_progress::Reports;
 
 impl Engine {
     pub(super) fn worker_event(&mut self, now: Now, stream: StreamId, event: WorkerEvent) {
@@ -31,6 +35,15 @@ impl Engine {
             WorkerEvent::Refused { attempt, reason } => {
                 self.refuse_attempt(now, process, attempt, &reason)
             }
+            WorkerEvent::Progress {
+                attempt,
+                percent,
+                message,
+            } => self.report_progress(now, process, attempt, percent, message),
+            WorkerEvent::Checkpoint {
+                attempt,
+                checkpoint,
+            } => self.save_checkpoint(now, process, stream, attempt, checkpoint),
             WorkerEvent::Goodbye => self.goodbye(now, process),
             WorkerEvent::Disconnected => self.disconnect(process, stream),
         }

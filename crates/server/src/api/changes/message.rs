@@ -8,6 +8,7 @@ use drumtower_core::model::{
 };
 use serde::Serialize;
 
+use super::super::run_view::ProgressView;
 use super::super::time::Time;
 use super::id::Ids;
 use super::window::{Message, Tally};
@@ -27,6 +28,7 @@ struct Run<'a> {
     attempt: u32,
     worker: Option<&'a WorkerName>,
     started: Option<Time>,
+    progress: Option<ProgressView<'a>>,
     finished: Option<Time>,
     reason: Option<Reason>,
     duration_ms: Option<u64>,
@@ -141,6 +143,7 @@ impl<'a> Writer<'a> {
                     attempt: run.attempts,
                     worker: run.worker.as_ref(),
                     started: run.started.map(Time),
+                    progress: run.progress.as_deref().map(ProgressView::from),
                     finished: end.map(|_| run.at.into()),
                     reason: end.map(|end| end.reason),
                     duration_ms: end.map(|end| end.duration_ms),

@@ -281,6 +281,7 @@ mod tests {
             assigned: None,
             started: None,
             worker: None,
+            progress: None,
             end: None,
         })
     }

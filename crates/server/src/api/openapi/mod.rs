@@ -150,7 +150,7 @@ fn describe(operation: Operation, schemas: &mut Schemas) -> Option<Entry> {
         Operation::ShowProblem => system::problem_page(),
         Operation::Health => system::health(schemas),
         Operation::Readiness => system::readiness(schemas),
-        Operation::WorkerSession => return None,
+        Operation::WorkerSession | Operation::FetchCheckpoint => return None,
     })
 }
 

@@ -140,6 +140,11 @@ impl Digest {
             assigned: first.map(|attempt| attempt.assigned),
             started,
             worker: run.attempts.last().map(|attempt| attempt.worker.clone()),
+            progress: run
+                .progress
+                .as_ref()
+                .filter(|_| !run.state.is_terminal())
+                .map(|progress| Box::new(progress.clone())),
             end: run.state.is_terminal().then(|| end(run)),
         }))
     }

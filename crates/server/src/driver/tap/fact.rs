@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use drumtower_core::engine::WorkerState;
 use drumtower_core::model::{
-    CalendarName, JobId, JobName, NamespaceName, Reason, RunId, RunState, UnfiredReason, WallMs,
-    WorkerName,
+    CalendarName, JobId, JobName, NamespaceName, Progress, Reason, RunId, RunState, UnfiredReason,
+    WallMs, WorkerName,
 };
 
 /// How much of an error a fact carries; the run itself has it whole.
@@ -68,6 +68,8 @@ pub struct RunFact {
     pub started: Option<WallMs>,
     /// The worker of its last attempt.
     pub worker: Option<WorkerName>,
+    /// How far it says it is, while it runs.
+    pub progress: Option<Box<Progress>>,
     /// Present when it has ended.
     pub end: Option<RunEnd>,
 }

@@ -92,6 +92,8 @@ impl Outlet {
                 jobs.insert(run.job);
             }
         }
+        let bodies = changes.checkpoints.values().flatten();
+        bytes += bodies.map(|it| it.body.len()).sum::<usize>();
         jobs.extend(changes.unfired.keys().map(|(job, _)| *job));
         let names = jobs.into_iter().filter_map(|id| {
             let (namespace, name) = engine.name_of(id)?;
