@@ -252,6 +252,12 @@ fn job_path(spec: &Value) -> String {
     format!("/api/v1/namespaces/{namespace}/jobs/{name}")
 }
 
+/// The same job, whose runs are never tried again.
+pub fn once(mut spec: Value) -> Value {
+    spec["retry"] = json!({"max_attempts": 1, "max_lost": 1});
+    spec
+}
+
 /// A job that runs a shell script when triggered.
 pub fn shell(name: &str, script: &str) -> Value {
     json!({"kind": "Job", "name": name, "task": {"exec": {"argv": ["/bin/sh", "-c", script]}}})

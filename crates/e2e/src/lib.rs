@@ -25,7 +25,7 @@ mod wait;
 pub mod web;
 mod worker;
 
-pub use api::{Answer, Api, shell};
+pub use api::{Answer, Api, once, shell};
 pub use binary::{drumtower, example};
 pub use books::Books;
 pub use certificates::{Authority, Issued};

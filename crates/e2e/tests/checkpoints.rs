@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use drumtower_e2e::{Api, Server, Site, Worker, eventually};
+use drumtower_e2e::{Api, Server, Site, Worker, eventually, once};
 use serde_json::{Value, json};
 
 /// Counts to ten, saves each number, and notes what it counted. It waits at `stop` while there is a file of that name.
@@ -23,7 +23,8 @@ done
     let body = body
         .replace("NOTES", &notes.display().to_string())
         .replace("STOP", &stop.display().to_string());
-    json!({"kind": "Job", "name": "count", "task": {"script": {"body": body, "interpreter": ["sh"]}}})
+    let task = json!({"script": {"body": body, "interpreter": ["sh"]}});
+    once(json!({"kind": "Job", "name": "count", "task": task}))
 }
 
 struct Files {

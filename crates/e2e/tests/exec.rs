@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use drumtower_e2e::process::{alive, none_alive};
-use drumtower_e2e::{Api, Server, Site, Worker, WorkerOptions, eventually, shell};
+use drumtower_e2e::{Api, Server, Site, Worker, WorkerOptions, eventually, once, shell};
 use serde_json::{Value, json};
 
 struct World {
@@ -147,7 +147,7 @@ fn a_run_that_takes_too_long_is_killed_with_everything_it_started() {
     let marker = world.site.marker();
     let mut spec = shell("slow", &escaper(&marker, &world.site.path().join("up")));
     spec["timeout"] = json!("2s");
-    let run = world.start(&spec);
+    let run = world.start(&once(spec));
     let ended = world.api.ended(&run);
     assert_eq!(
         (&ended["state"], &ended["attempts"][0]["end"]["outcome"]),
@@ -206,7 +206,7 @@ fn how_it_went_is_recorded() {
     let world = world();
     // `tail` keeps a line whole, so it holds these 64 MiB.
     let script = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; head -c 64M /dev/zero | tail >/dev/null; exit 7";
-    let run = world.start(&shell("work", script));
+    let run = world.start(&once(shell("work", script)));
     let ended = world.api.ended(&run);
     let end = &ended["attempts"][0]["end"];
     assert_eq!(
@@ -222,7 +222,7 @@ fn how_it_went_is_recorded() {
     assert!(number("peak_memory_bytes") >= 64 << 20, "{end}");
     assert!(number("cpu_ms") > 0, "{end}");
     assert!(number("duration_ms") >= number("cpu_ms") / 4, "{end}");
-    let killed = world.start(&shell("suicide", "kill -SEGV $$"));
+    let killed = world.start(&once(shell("suicide", "kill -SEGV $$")));
     let ended = world.api.ended(&killed);
     let end = &ended["attempts"][0]["end"];
     assert_eq!(
@@ -231,11 +231,11 @@ fn how_it_went_is_recorded() {
     );
     let missing =
         json!({"kind": "Job", "name": "missing", "task": {"exec": {"argv": ["/no/such/program"]}}});
-    let ended = world
-        .api
-        .until(&world.start(&missing), Duration::from_secs(60), |run| {
-            run["state"] == "FAILED"
-        });
+    let ended = world.api.until(
+        &world.start(&once(missing)),
+        Duration::from_secs(60),
+        |run| run["state"] == "FAILED",
+    );
     assert!(
         ended["error"]
             .as_str()

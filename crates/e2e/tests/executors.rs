@@ -2,7 +2,7 @@
 
 use drumtower_e2e::process::none_alive;
 use drumtower_e2e::web::{Web, reply};
-use drumtower_e2e::{Api, Cli, Server, Site, Worker, WorkerOptions, eventually, shell};
+use drumtower_e2e::{Api, Cli, Server, Site, Worker, WorkerOptions, eventually, once, shell};
 use serde_json::{Value, json};
 
 struct World {
@@ -33,7 +33,7 @@ impl World {
     #[track_caller]
     fn start(&self, name: &str, task: Value) -> String {
         self.api
-            .put_job(&json!({"kind": "Job", "name": name, "task": task}));
+            .put_job(&once(json!({"kind": "Job", "name": name, "task": task})));
         self.api.trigger(name, &json!({}))
     }
 
@@ -94,9 +94,9 @@ fn a_request_to_this_machine_is_refused_unless_it_is_allowed() {
     };
     let _worker = Worker::start_with(&site, &server, "agent", options);
     let api = server.api();
-    api.put_job(
-        &json!({"kind": "Job", "name": "asks", "task": {"http": {"url": "http://10.1.2.3/"}}}),
-    );
+    let asks =
+        json!({"kind": "Job", "name": "asks", "task": {"http": {"url": "http://10.1.2.3/"}}});
+    api.put_job(&once(asks));
     let run = api.ended(&api.trigger("asks", &json!({})));
     let error = run["error"].as_str().unwrap_or_default();
     assert!(error.contains("10.1.2.3 is a private address"), "{error}");
@@ -113,7 +113,7 @@ fn a_request_ends_when_its_run_is_cancelled_or_takes_too_long() {
     world.api.cancel(&id);
     assert_eq!(world.api.ended(&id)["state"], "CANCELLED");
     let job = json!({"kind": "Job", "name": "slow", "task": asks, "timeout": "300ms"});
-    world.api.put_job(&job);
+    world.api.put_job(&once(job));
     let run = world.api.ended(&world.api.trigger("slow", &json!({})));
     assert_eq!(run["attempts"][0]["end"]["outcome"], "timed_out", "{run:#}");
 }

@@ -99,6 +99,9 @@ fn surroundings(path: &str) -> Value {
     if path.starts_with("schedule") || path.starts_with("calendar") {
         spec["schedule"] = json!([{"cron": "30 2 13 * fri"}]);
     }
+    if path.starts_with("retry.on") {
+        spec["retry"] = json!({"on": [{"timeout": true, "action": "retry"}]});
+    }
     if path.starts_with("calendar") {
         spec["calendar"] = json!({"only": ["days"]});
     }

@@ -7,7 +7,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use drumtower_e2e::mail::{Mail, PASSWORD, USER};
 use drumtower_e2e::web::{Web, reply};
-use drumtower_e2e::{Api, Authority, Cli, Server, Site, Worker, eventually};
+use drumtower_e2e::{Api, Authority, Cli, Server, Site, Worker, eventually, once};
 use ring::hmac;
 use serde_json::{Value, json};
 use ureq::http::Method;
@@ -34,7 +34,7 @@ fn cli(site: &Site, server: &Server) -> Cli {
 fn wants(site: &Site, name: &str, notify: Value) -> Value {
     let file = site.path().join(name).display().to_string();
     let argv = ["test", "-e", &file];
-    json!({"kind": "Job", "name": name, "task": {"exec": {"argv": argv}}, "notify": notify})
+    once(json!({"kind": "Job", "name": name, "task": {"exec": {"argv": argv}}, "notify": notify}))
 }
 
 fn rule(on: &[&str], webhook: &str) -> Value {

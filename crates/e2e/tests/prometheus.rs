@@ -7,7 +7,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use drumtower_e2e::{Process, Server, Site, Worker, WorkerOptions, eventually, shell};
+use drumtower_e2e::{Process, Server, Site, Worker, WorkerOptions, eventually, once, shell};
 use serde_json::{Value, json};
 use ureq::http::Method;
 
@@ -131,7 +131,7 @@ fn a_real_prometheus_takes_what_is_shipped_and_raises_an_alarm() {
     let token = api.post("/api/v1/tokens", &viewer);
     let token = token["secret"].as_str().expect("a secret").to_owned();
     api.put_job(&shell("good", "true"));
-    api.put_job(&shell("bad", "exit 3"));
+    api.put_job(&once(shell("bad", "exit 3")));
     for job in ["good", "bad"] {
         api.trigger(job, &json!({}));
     }

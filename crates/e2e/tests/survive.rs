@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use drumtower_e2e::process::{alive, none_alive};
-use drumtower_e2e::{Api, Server, Site, Worker, eventually, shell, within};
+use drumtower_e2e::{Api, Server, Site, Worker, eventually, once, shell, within};
 use serde_json::{Value, json};
 
 /// The lease of fifteen seconds with its margin, and time for a busy machine.
@@ -59,6 +59,12 @@ fn read(path: &Path) -> String {
 
 fn start(api: &Api, name: &str, script: &str) -> String {
     api.put_job(&shell(name, script));
+    api.trigger(name, &json!({}))
+}
+
+/// A run that is not tried again.
+fn start_once(api: &Api, name: &str, script: &str) -> String {
+    api.put_job(&once(shell(name, script)));
     api.trigger(name, &json!({}))
 }
 
@@ -142,7 +148,7 @@ fn a_worker_that_never_returns_fails_its_run_after_the_lease() {
     let mut worker = Worker::start(&site, &server, "agent");
     let api = server.api();
     let task = Waiting::new(&site);
-    let run = start(&api, "long", &task.script);
+    let run = start_once(&api, "long", &task.script);
     task.await_start();
     worker.kill();
     none_alive(&task.marker);
@@ -152,6 +158,37 @@ fn a_worker_that_never_returns_fails_its_run_after_the_lease() {
     let error = ended["error"].as_str().unwrap_or_default();
     assert!(error.starts_with("worker lost"), "{ended:#}");
     assert_eq!(task.notes(), "start\n");
+}
+
+#[test]
+fn a_run_whose_worker_is_killed_is_tried_again_by_another() {
+    let site = Site::new();
+    let server = Server::start(&site);
+    let mut first = Worker::start(&site, &server, "first");
+    let api = server.api();
+    let task = Waiting::new(&site);
+    let run = start(&api, "long", &task.script);
+    task.await_start();
+    let _second = Worker::start(&site, &server, "second");
+    first.kill();
+    none_alive(&task.marker);
+    task.go();
+    let ended = api.until(&run, LEASE_AND_MORE, |run| run["state"] == "COMPLETED");
+    let attempts = ended["attempts"].as_array().expect("attempts");
+    let told: Vec<_> = attempts
+        .iter()
+        .map(|attempt| (&attempt["worker"], &attempt["end"]["outcome"]))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            (&json!("first"), &json!("lost")),
+            (&json!("second"), &json!("succeeded"))
+        ],
+        "{ended:#}"
+    );
+    assert!(reasons(&ended).contains(&"worker_lost"), "{ended:#}");
+    assert_eq!(task.notes(), "start\nstart\nend\n");
 }
 
 #[test]
@@ -196,7 +233,7 @@ fn a_worker_frozen_beyond_its_lease_runs_nothing_and_its_late_word_counts_nothin
     let mut worker = Worker::start(&site, &server, "agent");
     let api = server.api();
     let task = Waiting::new(&site);
-    let run = start(&api, "long", &task.script);
+    let run = start_once(&api, "long", &task.script);
     task.await_start();
     worker.process().signal(libc::SIGSTOP);
     let ended = api.until(&run, LEASE_AND_MORE, |run| run["state"] == "FAILED");

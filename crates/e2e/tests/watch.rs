@@ -1,6 +1,6 @@
 //! `drumtower watch` on a real server: what it prints, and that it comes back.
 
-use drumtower_e2e::{Cli, Process, Server, Site, Worker, WorkerOptions, eventually, shell};
+use drumtower_e2e::{Cli, Process, Server, Site, Worker, WorkerOptions, eventually, once, shell};
 use serde_json::{Value, json};
 
 /// The events that a watcher has printed.
@@ -27,7 +27,7 @@ fn a_watcher_prints_what_happens_and_comes_back_after_a_restart() {
     let data = server.data().to_str().expect("text").to_owned();
     let cli = Cli::new(site.path()).env("DRUMTOWER_DATA", data);
     let api = server.api();
-    api.put_job(&shell("seen", "exit 3"));
+    api.put_job(&once(shell("seen", "exit 3")));
     api.put_job(&shell("unseen", "true"));
     let watch = |arguments: &[&str], name: &str| {
         Process::spawn(cli.command(arguments), &site.path().join(name))

@@ -36,7 +36,7 @@ pub(crate) struct Sample {
 impl Sample {
     pub fn of(run: &Run) -> Self {
         let ended = run.finished().unwrap_or(run.created);
-        let started = run.attempts.first().and_then(|attempt| attempt.started);
+        let started = run.attempts.iter().find_map(|attempt| attempt.started);
         let last = run.attempts.last().and_then(|attempt| attempt.end.as_ref());
         Self {
             key: (ended.0.div_euclid(MINUTE_MS), run.job),

@@ -87,7 +87,7 @@ impl Live<'_> {
             });
             return Ok(());
         }
-        let waited = self.now.since(run.due);
+        let waited = self.now.since(run.ready());
         if self.options.settled && waited > self.options.grace_ms {
             report.add(Class::Other, "V16", run.id, || {
                 format!(

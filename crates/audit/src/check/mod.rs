@@ -10,6 +10,7 @@
 //! | V8 conservation | counter rows with counted rows |
 //! | V10 bounded catch-up | the runs that one decision made, and their age, with `misfire`, `on_resume` and `max_fires` |
 //! | V11 overlap | runs of `after_end` jobs with each other |
+//! | V12 tries | the attempts of the row, and the time between them, with `retry` |
 //! | V9 durable | answers callers got with the runs that are there |
 //! | V16 settled | runs that are live at the end with how long they may be |
 //!
@@ -31,6 +32,7 @@ mod report;
 mod run;
 mod scan;
 mod tallies;
+mod tries;
 
 #[cfg(test)]
 mod tests;

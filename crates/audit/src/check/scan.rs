@@ -13,6 +13,7 @@ use super::options::{Journaled, Options};
 use super::report::{Class, Report};
 use super::run::Subject;
 use super::tallies::Tally;
+use super::tries::Definitions;
 use crate::Error;
 
 /// A scheduled run by the time it stands for.
@@ -68,11 +69,17 @@ pub(super) fn scan(
     report: &mut Report,
 ) -> Result<Scan, Error> {
     let mut scan = Scan::default();
+    let mut definitions = Definitions::default();
     let mut before = None;
     loop {
         let page = store.runs(&RunFilter::default(), before, PAGE)?;
         for run in &page.runs {
             scan.take(run, evidence, options, report);
+            if run.attempts.len() > 1
+                && let Some(allowed) = definitions.of(store, run)?
+            {
+                allowed.check(run, options, report);
+            }
         }
         // A cursor that does not move would never end.
         match page.next {

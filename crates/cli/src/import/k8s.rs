@@ -8,6 +8,7 @@ mod fields;
 use std::path::PathBuf;
 
 use clap::Args;
+use drumtower_core::model::Limits;
 use serde_json::{Map, Value, json};
 
 use super::jobs::{Imported, Names};
@@ -278,6 +279,29 @@ impl Reader<'_> {
         Ok(when)
     }
 
+    /// Failures are repeated there after 10 s, 20 s and so on, up to six minutes.
+    fn retry(&mut self, repeats: Option<u64>) -> Value {
+        const JOB: &str = "spec.jobTemplate.spec";
+        if repeats.is_none() {
+            let note = "backoffLimit is not given, which means 6: a failed run is tried again six times, as there";
+            self.note(JOB, note.to_owned());
+        }
+        let most = u64::from(Limits::ATTEMPTS);
+        match repeats.unwrap_or(6) {
+            0 => json!({"max_attempts": 1}),
+            repeats if repeats < most => {
+                json!({"max_attempts": repeats + 1, "initial": "10s", "max": "6m"})
+            }
+            repeats => {
+                let note = format!(
+                    "{repeats} is more than is possible: a failed run is tried {most} times"
+                );
+                self.note(&format!("{JOB}.backoffLimit"), note);
+                json!({"max_attempts": most, "initial": "10s", "max": "6m"})
+            }
+        }
+    }
+
     fn template(
         &mut self,
         template: &Value,
@@ -298,18 +322,8 @@ impl Reader<'_> {
             }
         };
         keys.insert("timeout".to_owned(), json!(timeout));
-        match number(job, JOB, "backoffLimit")? {
-            Some(0) => {}
-            Some(times) => self.note(
-                &format!("{JOB}.backoffLimit"),
-                format!("{times} is not carried over: a failed run is not repeated"),
-            ),
-            None => self.note(
-                JOB,
-                "backoffLimit is not given, which means 6 there: a failed run is not repeated here"
-                    .to_owned(),
-            ),
-        }
+        let repeats = number(job, JOB, "backoffLimit")?;
+        keys.insert("retry".to_owned(), self.retry(repeats));
         self.rest(
             &template["metadata"],
             "spec.jobTemplate.metadata",

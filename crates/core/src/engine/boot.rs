@@ -177,7 +177,7 @@ impl Engine {
             )
         });
         let state = run.state;
-        let line = self.line_of(&compiled);
+        let line = self.line_of(&compiled, run.has_failed());
         let (waiting, ready) = (Waiting::of(&run), run.ready());
         self.hold_run(run, compiled);
         match (state, leased) {

@@ -85,6 +85,22 @@ impl Engine {
         }
     }
 
+    /// A resident run waits to be tried again.
+    pub(super) fn delay_resident(&mut self, id: RunId) {
+        let ready = self.runs.expect(id).run.ready();
+        let minute = minute_of(ready);
+        if minute > self.delays.open || self.delays.waiting.len() >= self.options.ready_window {
+            let seq = self.building_seq();
+            let entry = self.delays.minutes.entry(minute).or_default();
+            entry.last_parked = seq;
+            self.put_back(id, key_of(minute));
+            self.read_minutes_later();
+        } else {
+            self.building.run_updated(id);
+            self.arm_run(id, ready);
+        }
+    }
+
     /// Sets the timer of a resident run that is not due yet.
     pub(super) fn arm_run(&mut self, id: RunId, ready: WallMs) {
         let at = self.now.mono_at(ready);
@@ -104,6 +120,7 @@ impl Engine {
             return;
         };
         let (run, compiled) = (&resident.run, Arc::clone(&resident.compiled));
+        let again = run.has_failed();
         if run.state != RunState::Pending {
             return;
         }
@@ -112,7 +129,7 @@ impl Engine {
             self.arm_run(id, ready);
             return;
         }
-        let line = self.line_of(&compiled);
+        let line = self.line_of(&compiled, again);
         if self.lines.must_park(line) {
             self.park_resident(id, line);
         } else {

@@ -2,12 +2,19 @@
 
 use std::sync::Arc;
 
-use crate::model::{Attempt, Now, ProcessId, Reason, RunId, RunState};
+use crate::model::{Attempt, Now, ProcessId, Reason, Run, RunId, RunState};
 use crate::placement;
 
 use super::fleet::{Held, Members};
 use super::lines::{LineIx, Waiting};
 use super::{Assign, AttemptRef, Effect, Engine, ToWorker};
+
+/// The process that lost the attempt before this one.
+fn lost_by(run: &Run) -> Option<ProcessId> {
+    let last = run.attempts.last()?;
+    let lost = last.end.as_ref().is_some_and(|end| end.outcome.is_loss());
+    lost.then_some(last.process)
+}
 
 impl Engine {
     pub(super) fn dispatch(&mut self, now: Now) {
@@ -27,7 +34,9 @@ impl Engine {
         let Some(run) = self.lines.pop(ix) else {
             return;
         };
-        let policy = self.runs.expect(run).compiled.version.spec.placement;
+        let resident = self.runs.expect(run);
+        let policy = resident.compiled.version.spec.placement;
+        let lost_by = lost_by(&resident.run);
         let line = self.lines.line_mut(ix);
         line.turn += 1;
         let turn = line.turn;
@@ -43,7 +52,12 @@ impl Engine {
             self.back_in_line(ix, run);
             return;
         };
-        let process = line.members()[chosen];
+        let members = line.members();
+        let process = match lost_by {
+            // Something of the lost attempt may be left there. With nobody else in line it is still the best there is.
+            Some(lost_by) if members[chosen] == lost_by => members[(chosen + 1) % members.len()],
+            _ => members[chosen],
+        };
         let fresh = self
             .fleet
             .get(process)
@@ -84,6 +98,7 @@ impl Engine {
         });
         run.parked = None;
         run.progress = None;
+        run.not_before = None;
         run.transition(RunState::Scheduled, now.wall, Reason::Assigned);
         let attempt = AttemptRef {
             run: id,

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use crate::model::{
     Actor, AttemptOutcome, CalendarRef, CalendarSpec, Checkpoint, Fence, IdempotencyEntry,
     IdempotencyHash, JobId, JobName, JobRecord, JobSpec, JobVersion, JsonText, LogLocator,
-    NamespaceName, ProcessId, Run, RunId, SettingKey, SweepCause, TokenId, WallMs, WorkerName,
+    NamespaceName, ProcessId, Run, RunId, SettingKey, SweepCause, TokenId, Verdict, WallMs,
+    WorkerName,
 };
 
 /// Names a caller that waits for a reply.
@@ -258,6 +259,8 @@ pub struct Finished {
     pub duration_ms: u64,
     pub exit_code: Option<i32>,
     pub signal: Option<i32>,
+    pub http_status: Option<u16>,
+    pub verdict: Option<Verdict>,
     pub cpu_ms: u64,
     pub peak_memory_bytes: u64,
     pub result: Option<JsonText>,

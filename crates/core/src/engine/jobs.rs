@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::model::{
     CatchUp, JobId, JobRecord, JobRow, JobSpec, JobVersion, MisfirePolicy, MonoMs, Requirement,
-    ScheduleRow, SpecError, Task, Unfired, WallMs,
+    RetryPolicy, ScheduleRow, SpecError, Task, Unfired, WallMs,
 };
 use crate::schedule::Schedule;
 use crate::wheel;
@@ -27,6 +27,9 @@ pub(super) struct Compiled {
     pub(super) on_resume: CatchUp,
     pub(super) timeout_ms: u64,
     pub(super) progress_timeout_ms: Option<u64>,
+    pub(super) retry: RetryPolicy,
+    /// Where runs that are tried again wait, when that is not where the others do.
+    pub(super) retried: Option<(Arc<str>, Requirement)>,
 }
 
 impl Compiled {
@@ -40,6 +43,8 @@ impl Compiled {
             on_resume: spec.parsed_on_resume()?,
             timeout_ms: spec.parsed_timeout()?,
             progress_timeout_ms: spec.parsed_progress_timeout()?,
+            retried: retried(&requirement, &spec.parsed_retry()?),
+            retry: spec.parsed_retry()?,
             park_key: Arc::from(requirement.park_key()),
             requirement,
             version,
@@ -53,12 +58,15 @@ impl Compiled {
         let requirement = spec.requirement();
         let misfire = CatchUp::with(MisfirePolicy::Latest);
         let on_resume = CatchUp::with(MisfirePolicy::Skip);
+        let retry = spec.parsed_retry().unwrap_or_default();
         Self {
             schedule: None,
             misfire: spec.parsed_misfire().unwrap_or(misfire),
             on_resume: spec.parsed_on_resume().unwrap_or(on_resume),
             timeout_ms: spec.parsed_timeout().unwrap_or(JobSpec::DEFAULT_TIMEOUT_MS),
             progress_timeout_ms: spec.parsed_progress_timeout().unwrap_or(None),
+            retried: retried(&requirement, &retry),
+            retry,
             park_key: Arc::from(requirement.park_key()),
             requirement,
             version,
@@ -68,6 +76,23 @@ impl Compiled {
     pub(super) fn task(&self) -> &Task {
         &self.version.spec.task
     }
+
+    /// What a run of it asks of a worker, under its key; `again` when an attempt has failed.
+    pub(super) fn wanted(&self, again: bool) -> (&Arc<str>, &Requirement) {
+        match &self.retried {
+            Some((key, requirement)) if again => (key, requirement),
+            _ => (&self.park_key, &self.requirement),
+        }
+    }
+}
+
+fn retried(requirement: &Requirement, retry: &RetryPolicy) -> Option<(Arc<str>, Requirement)> {
+    let priority = retry.priority.filter(|it| *it != requirement.priority)?;
+    let requirement = Requirement {
+        priority,
+        ..requirement.clone()
+    };
+    Some((Arc::from(requirement.park_key()), requirement))
 }
 
 #[derive(Debug)]

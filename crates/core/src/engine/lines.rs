@@ -276,6 +276,11 @@ impl Line {
         self.queue.front().map(|waiting| waiting.run)
     }
 
+    /// What its runs are parked under.
+    pub(super) fn key(&self) -> &str {
+        &self.key
+    }
+
     pub(super) fn has_parked(&self) -> bool {
         self.parked
     }
@@ -286,11 +291,12 @@ impl Line {
 }
 
 impl Engine {
-    /// The line of a definition; a new one finds its workers first.
-    pub(super) fn line_of(&mut self, compiled: &Compiled) -> LineIx {
-        match self.lines.find(&compiled.park_key) {
+    /// The line of a run of a definition, of which an attempt has failed when `again`; a new line finds its workers first.
+    pub(super) fn line_of(&mut self, compiled: &Compiled, again: bool) -> LineIx {
+        let (key, requirement) = compiled.wanted(again);
+        match self.lines.find(key) {
             Some(ix) => ix,
-            None => self.add_line(Arc::clone(&compiled.park_key), compiled.requirement.clone()),
+            None => self.add_line(Arc::clone(key), requirement.clone()),
         }
     }
 

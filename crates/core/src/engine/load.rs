@@ -104,10 +104,10 @@ impl Engine {
         }
     }
 
-    /// A run asked for by id: held for the command that asked, which steps next. An answer from before the run's end is
-    /// dropped, and the command asks again.
+    /// A run asked for by id: held for the command that asked, which steps next. An answer from before the run left
+    /// memory is dropped, and the command asks again.
     fn take_run(&mut self, id: RunId, tag: u64, run: Option<Run>) {
-        if self.ended_since(id, tag) || self.runs.get(id).is_some() {
+        if self.left_since(id, tag) || self.runs.get(id).is_some() {
             return;
         }
         match run {
@@ -122,19 +122,19 @@ impl Engine {
         }
     }
 
-    fn ended_since(&self, id: RunId, tag: u64) -> bool {
-        self.runs.ended.get(&id).is_some_and(|(seq, ())| seq > tag)
+    fn left_since(&self, id: RunId, tag: u64) -> bool {
+        self.runs.left.get(&id).is_some_and(|(seq, ())| seq > tag)
     }
 
-    /// Makes a waiting run resident, in line, unless it is resident or has ended since the load began. One that is
+    /// Makes a waiting run resident, in line, unless it is resident or has left memory since the load began. One that is
     /// leased is resident already, or the row is from before its end.
     pub(super) fn adopt_run(&mut self, run: Run, tag: u64) {
         let waits = run.state == RunState::Pending && run.current_attempt().is_none();
-        if !waits || self.ended_since(run.id, tag) || self.runs.get(run.id).is_some() {
+        if !waits || self.left_since(run.id, tag) || self.runs.get(run.id).is_some() {
             return;
         }
         let compiled = self.pinned(run.job, run.job_version);
-        let line = self.line_of(&compiled);
+        let line = self.line_of(&compiled, run.has_failed());
         let (id, ready, waiting) = (run.id, run.ready(), Waiting::of(&run));
         let delayed = run.parked.as_deref().and_then(minute_of_key).is_some();
         self.hold_run(run, compiled);
@@ -168,7 +168,7 @@ impl Engine {
     pub(super) fn forget_marks(&mut self) {
         let safe = self.safe_seq();
         self.keys.forget(safe);
-        self.runs.ended.forget(safe);
+        self.runs.left.forget(safe);
         self.jobs.forget_tombstones(safe);
     }
 }

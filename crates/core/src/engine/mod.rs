@@ -39,6 +39,7 @@ mod load;
 mod marks;
 mod plan_job;
 mod read_ahead;
+mod retry;
 mod runs;
 mod segments;
 mod sweeps;

@@ -23,8 +23,9 @@ pub(super) struct Resident {
 #[derive(Debug, Default)]
 pub(super) struct Runs {
     resident: BTreeMap<RunId, Resident>,
-    /// Runs that ended, with the batch that says so: a load older than that must not revive them.
-    pub(super) ended: Marks<RunId, ()>,
+    /// Runs that left memory, ended or put back, with the batch that says so: a load older than that brings them as they
+    /// were, and must not.
+    pub(super) left: Marks<RunId, ()>,
 }
 
 impl Runs {
@@ -142,7 +143,7 @@ impl Engine {
             self.delay_run(run, compiled);
             return;
         }
-        let line = self.line_of(compiled);
+        let line = self.line_of(compiled, false);
         if self.lines.must_park(line) {
             let seq = self.building_seq();
             run.parked = Some(compiled.park_key.to_string());
@@ -172,7 +173,7 @@ impl Engine {
         run.transition(state, now.wall, reason);
         run.error = error;
         run.parked = None;
-        self.runs.ended.put(id, seq, ());
+        self.runs.left.put(id, seq, ());
         self.count(id.segment(), &run.namespace, |counters| match state {
             RunState::Completed => counters.completed += 1,
             RunState::Failed => counters.failed += 1,
@@ -200,11 +201,19 @@ impl Engine {
     /// Parks a resident run that is ready: its line is longer than memory should hold.
     pub(super) fn park_resident(&mut self, id: RunId, line: LineIx) {
         let seq = self.building_seq();
-        let Some(Resident { mut run, compiled }) = self.runs.resident.remove(&id) else {
+        let key = self.lines.line(line).key().to_owned();
+        self.lines.parked(line, seq);
+        self.put_back(id, key);
+    }
+
+    /// A resident run that waits leaves memory for the store, where it lies under `key`.
+    pub(super) fn put_back(&mut self, id: RunId, key: String) {
+        let seq = self.building_seq();
+        let Some(Resident { mut run, .. }) = self.runs.resident.remove(&id) else {
             panic!("{id} is parked but is not resident");
         };
-        run.parked = Some(compiled.park_key.to_string());
-        self.lines.parked(line, seq);
+        run.parked = Some(key);
+        self.runs.left.put(id, seq, ());
         self.jobs.expect_mut(run.job).resident_runs -= 1;
         self.mark_job(run.job);
         self.consider(run.job);

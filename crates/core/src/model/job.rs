@@ -12,7 +12,7 @@ use crate::schedule::{self, AnyDay, Bounds, CalendarUse, Calendars, ScheduleEntr
 
 use super::{
     Actor, CatchUp, JobId, JobName, JsonText, Limits, Misfire, MisfirePolicy, NamespaceName,
-    Notify, Requirement, SegmentId, Task, WallMs,
+    Notify, Requirement, Retry, RetryPolicy, SegmentId, Task, WallMs,
 };
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -91,6 +91,10 @@ pub struct JobSpec {
     /// How a worker is chosen among those with room.
     #[serde(default, skip_serializing_if = "is_default")]
     pub placement: Placement,
+    /// Whether and when a failed run is tried again: three attempts in all, a second and then two apart, unless told
+    /// otherwise.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub retry: Retry,
     /// How long an attempt may run before it is killed, such as `30s` or `1h30m`; an hour unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<String>,
@@ -193,6 +197,7 @@ impl JobSpec {
         }
         self.parsed_timeout()?;
         self.parsed_progress_timeout()?;
+        self.parsed_retry()?;
         self.parsed_misfire()?;
         self.parsed_on_resume()?;
         self.compiled_schedule(&AnyDay).map(|_| ())
@@ -214,6 +219,10 @@ impl JobSpec {
 
     pub fn parsed_on_resume(&self) -> Result<CatchUp, SpecError> {
         self.on_resume.parsed("on_resume", MisfirePolicy::Skip)
+    }
+
+    pub fn parsed_retry(&self) -> Result<RetryPolicy, SpecError> {
+        self.retry.parsed("retry")
     }
 
     pub fn requirement(&self) -> Requirement {

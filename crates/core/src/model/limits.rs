@@ -67,6 +67,14 @@ impl Limits {
     pub const CATCH_UP_RUNS: u32 = 1000;
     /// How far ahead a triggered run may be due: ten years.
     pub const DELAY_MS: i64 = 3_653 * 86_400_000;
+    /// Attempts of a run that may fail, and as many that may be lost.
+    pub const ATTEMPTS: u32 = 100;
+    /// How often a run may be put off by its own handler.
+    pub const SNOOZES: usize = 100;
+    /// The longest that a run waits to be tried again: thirty days.
+    pub const RETRY_WAIT_MS: u64 = 30 * 86_400_000;
+    pub const RETRY_RULES: usize = 32;
+    pub const RETRY_RULE_ITEMS: usize = 64;
     pub const PRIORITY: u32 = 9;
     pub const WEIGHT: u32 = 10_000;
     pub const IDEMPOTENCY_KEY_CHARS: usize = 256;

@@ -15,6 +15,7 @@ mod misfire;
 mod name;
 mod notify;
 mod requirement;
+mod retry;
 mod run;
 mod setting;
 mod system;
@@ -43,9 +44,10 @@ pub use misfire::{CatchUp, Misfire, MisfirePolicy};
 pub use name::{Actor, CalendarName, JobName, NameError, NamespaceName, WorkerName};
 pub use notify::{Notify, NotifyOn, NotifyRule};
 pub use requirement::{Requirement, TaskNeed};
+pub use retry::{Backoff, Retry, RetryAction, RetryPolicy, RetryRule, Ruling, Verdict};
 pub use run::{
-    Attempt, AttemptEnd, AttemptOutcome, CancelRequest, CheckpointMark, LogLocator, Origin,
-    Progress, Reason, Run, RunState, Transition,
+    Attempt, AttemptEnd, AttemptOutcome, CancelRequest, CheckpointMark, LogLocator, MOVES, Move,
+    Origin, Progress, Reason, Run, RunState, Transition,
 };
 pub use setting::{SettingKey, SettingName, SettingRow};
 pub use system::{

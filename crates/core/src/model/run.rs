@@ -2,10 +2,12 @@
 //!
 //! ```text
 //! PENDING ──assigned──► SCHEDULED ──started──► RUNNING ──► COMPLETED | FAILED | CANCELLED
-//!    ▲  │                  │    │                 │
-//!    │  └─cancel► CANCELLED│    └─finished────────┘ (a start that was never seen apart from its end)
-//!    └──────undelivered────┘
+//!    ▲  │                  │    │                 │  │
+//!    │  └─cancel► CANCELLED│    └─finished────────┘  │ (a start that was never seen apart from its end)
+//!    └──undelivered, lost, tried again, put off──────┘
 //! ```
+//!
+//! [`MOVES`] is the whole of it: what is not in the table cannot happen.
 //!
 //! A terminal state absorbs: the first valid writer wins. Each transition is kept with its time and reason. Attempts are
 //! numbered from 1 and each carries a fence greater than every one before it.
@@ -14,7 +16,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Actor, Fence, JobId, JsonText, NamespaceName, ProcessId, Retention, RunId, WallMs, WorkerName,
+    Actor, Fence, JobId, JsonText, NamespaceName, ProcessId, Retention, RunId, Verdict, WallMs,
+    WorkerName,
 };
 
 #[derive(
@@ -44,15 +47,12 @@ impl RunState {
         matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
     }
 
-    /// The table of allowed transitions.
+    /// Whether the table knows such a step, for whatever reason.
     pub fn may_become(self, next: Self) -> bool {
-        use RunState::{Cancelled, Completed, Failed, Pending, Running, Scheduled};
-        match self {
-            Pending => matches!(next, Scheduled | Failed | Cancelled),
-            Scheduled => matches!(next, Running | Completed | Failed | Cancelled | Pending),
-            Running => matches!(next, Completed | Failed | Cancelled | Pending),
-            Completed | Failed | Cancelled => false,
-        }
+        let steps = MOVES.iter();
+        steps
+            .filter(|step| step.from == Some(self))
+            .any(|step| step.to == next)
     }
 
     pub fn as_str(self) -> &'static str {
@@ -93,7 +93,61 @@ pub enum Reason {
     /// The assignment never reached the worker, or it refused it before starting.
     Undelivered,
     Cancelled,
+    /// The attempt failed, and the run is tried again.
+    Retry,
+    /// The handler put the run off.
+    Snoozed,
 }
+
+/// One line of the table of states.
+#[derive(Clone, Copy, Debug)]
+pub struct Move {
+    /// `None` is where every run begins.
+    pub from: Option<RunState>,
+    pub to: RunState,
+    /// What may cause it.
+    pub reasons: &'static [Reason],
+}
+
+impl Move {
+    /// Whether the table holds the step for this reason.
+    pub fn exists(from: Option<RunState>, to: RunState, reason: Reason) -> bool {
+        MOVES
+            .iter()
+            .any(|step| step.from == from && step.to == to && step.reasons.contains(&reason))
+    }
+}
+
+const fn step(from: Option<RunState>, to: RunState, reasons: &'static [Reason]) -> Move {
+    Move { from, to, reasons }
+}
+
+/// Every step that a run can take.
+pub const MOVES: &[Move] = {
+    use Reason::{
+        Assigned, Created, Retry, Snoozed, Started, Succeeded, TaskFailed, TimedOut, Undelivered,
+        WorkerLost,
+    };
+    use RunState::{Cancelled, Completed, Failed, Pending, Running, Scheduled};
+    &[
+        step(None, Pending, &[Created]),
+        step(Some(Pending), Scheduled, &[Assigned]),
+        step(Some(Pending), Cancelled, &[Reason::Cancelled]),
+        step(Some(Scheduled), Running, &[Started]),
+        step(Some(Scheduled), Completed, &[Succeeded]),
+        step(Some(Scheduled), Failed, &[TaskFailed, TimedOut, WorkerLost]),
+        step(Some(Scheduled), Cancelled, &[Reason::Cancelled]),
+        step(
+            Some(Scheduled),
+            Pending,
+            &[Retry, Snoozed, WorkerLost, Undelivered],
+        ),
+        step(Some(Running), Completed, &[Succeeded]),
+        step(Some(Running), Failed, &[TaskFailed, TimedOut, WorkerLost]),
+        step(Some(Running), Cancelled, &[Reason::Cancelled]),
+        step(Some(Running), Pending, &[Retry, Snoozed, WorkerLost]),
+    ]
+};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Transition {
@@ -125,6 +179,10 @@ pub struct AttemptEnd {
     pub duration_ms: u64,
     pub exit_code: Option<i32>,
     pub signal: Option<i32>,
+    /// The status of the answer to a request.
+    pub http_status: Option<u16>,
+    /// What the task itself said should become of the run.
+    pub verdict: Option<Verdict>,
     pub cpu_ms: u64,
     pub peak_memory_bytes: u64,
     /// What went wrong, in words; bounded by [`Limits::ERROR_BYTES`](super::Limits::ERROR_BYTES).
@@ -143,6 +201,20 @@ pub enum AttemptOutcome {
     Lost,
     /// It never started.
     Undelivered,
+    /// The handler put it off: neither a success nor a failure.
+    Snoozed,
+}
+
+impl AttemptOutcome {
+    /// Whether it counts against `retry.max_attempts`.
+    pub fn is_failure(self) -> bool {
+        matches!(self, Self::Failed | Self::TimedOut)
+    }
+
+    /// Whether it counts against `retry.max_lost`. An attempt that its worker stopped unasked is lost.
+    pub fn is_loss(self) -> bool {
+        matches!(self, Self::Lost | Self::Cancelled)
+    }
 }
 
 /// Where an attempt's output ends in the append-only log files; records chain backwards from there.
@@ -230,8 +302,8 @@ impl Run {
     /// Moves to `next` and records why. The caller has checked that the table allows it.
     pub fn transition(&mut self, next: RunState, at: WallMs, reason: Reason) {
         assert!(
-            self.state.may_become(next),
-            "{}: {} may not become {}",
+            Move::exists(Some(self.state), next, reason),
+            "{}: {} may not become {} for the reason {reason:?}",
             self.id,
             self.state.as_str(),
             next.as_str()
@@ -244,6 +316,17 @@ impl Run {
             reason,
             attempt,
         });
+    }
+
+    /// How many attempts ended in a way that `fits`.
+    pub fn ends_in(&self, fits: impl Fn(AttemptOutcome) -> bool) -> usize {
+        let ends = self.attempts.iter().filter_map(|it| it.end.as_ref());
+        ends.filter(|end| fits(end.outcome)).count()
+    }
+
+    /// Whether an attempt failed: what waits now is tried again.
+    pub fn has_failed(&self) -> bool {
+        self.ends_in(AttemptOutcome::is_failure) > 0
     }
 
     pub fn current_attempt(&self) -> Option<&Attempt> {

@@ -4,7 +4,7 @@
 ///
 /// Part of the contract: servers of any build must agree, so the arithmetic never changes. Both numbers go through the
 /// finalizer of SplitMix64, one after the other, and the result is taken modulo the span.
-pub(super) fn offset(job: u64, nominal: i64, span_ms: u64) -> u64 {
+pub(crate) fn offset(job: u64, nominal: i64, span_ms: u64) -> u64 {
     let hash = mix(mix(job) ^ nominal as u64);
     hash.checked_rem(span_ms).unwrap_or(0)
 }

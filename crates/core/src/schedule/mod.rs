@@ -40,6 +40,7 @@ pub use dates::DateSet;
 pub use duration::{format_duration, parse_duration};
 pub use error::{CronFault, Error, Problem};
 pub use excluded::{Excluded, Exclusion};
+pub(crate) use jitter::offset as spread;
 pub use preview::{Direction, MOST_TIMES, Preview, PreviewTime, Warning, WarningCode, preview};
 pub use spec::{Bounds, CalendarUse, DayRule, DstFold, DstGap, Roll, ScheduleEntry, ScheduleSpec};
 pub use words::{Language, describe};

@@ -8,6 +8,7 @@ mod missed;
 mod notices;
 mod requests;
 mod retention;
+mod retries;
 mod schedule;
 mod world;
 
@@ -91,6 +92,21 @@ pub const CHECKS: &[(&str, fn())] = &[
     ("priority", execution::priority),
     ("weight", execution::weight),
     ("placement", execution::placement),
+    ("retry", retries::max_attempts),
+    ("retry.max_attempts", retries::max_attempts),
+    ("retry.backoff", retries::backoff),
+    ("retry.initial", retries::initial),
+    ("retry.max", retries::backoff),
+    ("retry.jitter", retries::initial),
+    ("retry.priority", retries::priority),
+    ("retry.max_lost", retries::max_lost),
+    ("retry.on", retries::on),
+    ("retry.on[].exit_codes", retries::on),
+    ("retry.on[].signals", retries::on),
+    ("retry.on[].timeout", retries::on),
+    ("retry.on[].http_status", retries::http_status),
+    ("retry.on[].action", retries::on),
+    ("retry.on[].after", retries::after),
     ("timeout", execution::timeout),
     ("progress_timeout", execution::progress_timeout),
     ("retention", retention::retention),

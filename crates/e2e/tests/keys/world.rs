@@ -1,6 +1,6 @@
 //! A server with the workers that a check asks for.
 
-use drumtower_e2e::{Answer, Api, Server, Site, Worker, WorkerOptions};
+use drumtower_e2e::{Answer, Api, Server, Site, Worker, WorkerOptions, once};
 use serde_json::{Value, json};
 use ureq::http::Method;
 
@@ -99,7 +99,8 @@ impl World {
 }
 
 fn over_plain(keys: Value) -> Value {
-    let mut spec = json!({"kind": "Job", "name": "plain", "task": {"exec": {"argv": ["true"]}}});
+    let mut spec =
+        once(json!({"kind": "Job", "name": "plain", "task": {"exec": {"argv": ["true"]}}}));
     let keys = keys.as_object().expect("keys");
     spec.as_object_mut().expect("a job").extend(keys.clone());
     spec

@@ -91,3 +91,8 @@ fn notifications() {
 fn checkpoints() {
     read_beside(Some("drumtower dev"), "docs/concepts/checkpoints.md", 0);
 }
+
+#[test]
+fn retries() {
+    read_beside(Some("drumtower dev"), "docs/concepts/retries.md", 0);
+}

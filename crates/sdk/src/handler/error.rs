@@ -1,24 +1,66 @@
-//! Why a handler failed, in words.
+//! Why a handler failed, in words, and what it wants to become of its run.
 
 use std::fmt;
+use std::time::Duration;
+
+use drumtower_proto::worker::v1::finished::Verdict;
 
 use crate::bounds;
 
 /// The failure of a handler. Any error converts into it, with its causes; `?` works.
+///
+/// The job's `retry` says what follows on a failure, unless the handler knows better:
+///
+/// ```
+/// use std::time::Duration;
+/// use drumtower_sdk::HandlerError;
+///
+/// // The other side is busy: try again in half a minute.
+/// let busy = HandlerError::new("the gateway is busy").retry_after(Duration::from_secs(30));
+/// // No attempt will ever succeed.
+/// let wrong = HandlerError::new("there is no customer 7").give_up();
+/// // Not a failure: what it waits for is not there yet.
+/// let early = HandlerError::snooze(Duration::from_secs(300));
+/// ```
 pub struct HandlerError {
     message: String,
+    verdict: Option<Verdict>,
 }
 
 impl HandlerError {
     pub fn new(message: impl Into<String>) -> Self {
         Self {
             message: bounds::error_text(message.into()),
+            verdict: None,
         }
     }
 
-    pub(crate) fn into_message(self) -> String {
-        self.message
+    /// Try again after so long, as often as the job's `retry.max_attempts` allows.
+    pub fn retry_after(mut self, wait: Duration) -> Self {
+        self.verdict = Some(Verdict::RetryAfterMs(milliseconds(wait)));
+        self
     }
+
+    /// The run fails at once: trying again is of no use.
+    pub fn give_up(mut self) -> Self {
+        self.verdict = Some(Verdict::GiveUp(true));
+        self
+    }
+
+    /// Not a failure: try again after so long, up to a hundred times. It does not count as an attempt that failed.
+    pub fn snooze(wait: Duration) -> Self {
+        let mut snoozed = Self::new("put off by the handler");
+        snoozed.verdict = Some(Verdict::SnoozeMs(milliseconds(wait)));
+        snoozed
+    }
+
+    pub(crate) fn into_parts(self) -> (String, Option<Verdict>) {
+        (self.message, self.verdict)
+    }
+}
+
+fn milliseconds(wait: Duration) -> u64 {
+    u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Not `std::error::Error`, because every such error converts into it.
@@ -72,7 +114,7 @@ mod tests {
             HandlerError::from(Outer(cause)).to_string(),
             "no count: invalid digit found in string"
         );
-        let long = HandlerError::new("鼓".repeat(5000)).into_message();
+        let (long, _) = HandlerError::new("鼓".repeat(5000)).into_parts();
         assert!(long.len() <= Limits::ERROR_BYTES && long.ends_with("(cut)"));
     }
 }

@@ -153,7 +153,7 @@ async fn carry_out(
                 wire::Outcome::Failed
             };
             end.set_outcome(outcome);
-            end.error = error.into_message();
+            (end.error, end.verdict) = error.into_parts();
         }
         Err(panic) => {
             end.set_outcome(wire::Outcome::Failed);

@@ -2,7 +2,7 @@
 
 use drumtower_core::model::{
     Actor, Attempt, AttemptEnd, AttemptOutcome, CheckpointMark, JobId, JobName, JsonText,
-    NamespaceName, Origin, Progress, Reason, Run, RunId, RunState, WorkerName,
+    NamespaceName, Origin, Progress, Reason, Run, RunId, RunState, Verdict, WorkerName,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -31,6 +31,8 @@ pub struct RunView<'a> {
     actor: &'a Actor,
     nominal: Option<Time>,
     due: Time,
+    /// When it is tried again, while it waits for that.
+    not_before: Option<Time>,
     created: Time,
     finished: Option<Time>,
     params: Option<&'a JsonText>,
@@ -101,6 +103,10 @@ struct EndView<'a> {
     duration_ms: u64,
     exit_code: Option<i32>,
     signal: Option<i32>,
+    /// The status of the answer to a request.
+    http_status: Option<u16>,
+    /// What the task itself said should become of the run.
+    verdict: Option<Verdict>,
     cpu_ms: u64,
     peak_memory_bytes: u64,
     error: Option<&'a str>,
@@ -161,6 +167,7 @@ impl<'a> From<&'a Named> for RunView<'a> {
             actor: &run.actor,
             nominal: run.nominal.map(Time),
             due: run.due.into(),
+            not_before: run.not_before.map(Time),
             created: run.created.into(),
             finished: run.finished().map(Time),
             params: params.as_ref(),
@@ -223,6 +230,8 @@ impl<'a> From<&'a AttemptEnd> for EndView<'a> {
             duration_ms: end.duration_ms,
             exit_code: end.exit_code,
             signal: end.signal,
+            http_status: end.http_status,
+            verdict: end.verdict,
             cpu_ms: end.cpu_ms,
             peak_memory_bytes: end.peak_memory_bytes,
             error: end.error.as_deref(),

@@ -62,8 +62,9 @@ async fn shown(edge: &Edge, run: Run) -> Result<Response, Problem> {
         && let Some(wanted) = wanted
         && let Ok(fleet) = edge.handle.workers().await
     {
-        let due = named.run.due;
-        named.waiting = Some(waiting::reason(&wanted, due, time::now(), &fleet));
+        let (run, now) = (&named.run, time::now());
+        let other = || waiting::reason(&wanted, run.due, now, &fleet);
+        named.waiting = Some(waiting::again(run, now).unwrap_or_else(other));
     }
     Ok(Json(RunView::from(&named)).into_response())
 }

@@ -1,7 +1,7 @@
 //! What a run waits for, in words: its time, a worker that could take it, or room on one.
 
 use drumtower_core::engine::{WorkerState, WorkerView};
-use drumtower_core::model::{Requirement, TaskNeed, WallMs};
+use drumtower_core::model::{AttemptOutcome, Requirement, Run, TaskNeed, WallMs};
 
 use super::time::Time;
 
@@ -13,6 +13,22 @@ pub fn reason(wanted: &Requirement, due: WallMs, now: WallMs, fleet: &[WorkerVie
     obstacle(wanted, fleet).unwrap_or_else(|| {
         "all workers that could take it are busy, or other runs come first".to_owned()
     })
+}
+
+/// Why a run waits that is to be tried again later.
+pub fn again(run: &Run, now: WallMs) -> Option<String> {
+    let at = run.not_before.filter(|at| *at > now)?;
+    let end = run.attempts.last().and_then(|last| last.end.as_ref());
+    let what = match end.map(|end| end.outcome) {
+        Some(AttemptOutcome::Snoozed) => "was put off by its handler",
+        Some(AttemptOutcome::TimedOut) => "timed out",
+        _ => "failed",
+    };
+    let number = run.attempts.len();
+    Some(format!(
+        "its attempt {number} {what}: it is tried again at {}",
+        Time(at)
+    ))
 }
 
 /// Why no worker that is connected could take such a run, however long it waits, and what to do about it.

@@ -4,7 +4,9 @@
 //! its attempt, with words: a worker that sends it would send it again after every reconnection.
 
 use drumtower_core::engine::{AttemptRef, Finished, Heartbeat, Load, WorkerEvent};
-use drumtower_core::model::{AttemptOutcome, Checkpoint, Fence, JsonText, Limits, RunId, WallMs};
+use drumtower_core::model::{
+    AttemptOutcome, Checkpoint, Fence, JsonText, Limits, RunId, Verdict, WallMs,
+};
 use drumtower_proto::worker::v1 as wire;
 
 /// The worker does not keep to the protocol.
@@ -152,6 +154,8 @@ fn finished(end: wire::Finished) -> Result<Finished, Violation> {
         duration_ms: end.duration_ms,
         exit_code: end.exit_code,
         signal: end.signal,
+        http_status: u16::try_from(end.http_status).ok().filter(|it| *it > 0),
+        verdict: None,
         cpu_ms: end.cpu_ms,
         peak_memory_bytes: end.peak_memory_bytes,
         result: None,
@@ -162,10 +166,26 @@ fn finished(end: wire::Finished) -> Result<Finished, Violation> {
         Ok((outcome, result)) => {
             finished.outcome = outcome;
             finished.result = result;
+            if outcome == AttemptOutcome::Failed {
+                finished.verdict = end.verdict.and_then(verdict);
+            }
+            if matches!(finished.verdict, Some(Verdict::Snooze(_))) {
+                finished.outcome = AttemptOutcome::Snoozed;
+            }
         }
         Err(why) => finished.error = Some(why),
     }
     Ok(finished)
+}
+
+fn verdict(said: wire::finished::Verdict) -> Option<Verdict> {
+    let bounded = |ms: u64| ms.min(Limits::RETRY_WAIT_MS);
+    match said {
+        wire::finished::Verdict::RetryAfterMs(ms) => Some(Verdict::RetryAfter(bounded(ms))),
+        wire::finished::Verdict::GiveUp(true) => Some(Verdict::GiveUp),
+        wire::finished::Verdict::GiveUp(false) => None,
+        wire::finished::Verdict::SnoozeMs(ms) => Some(Verdict::Snooze(bounded(ms))),
+    }
 }
 
 fn outcome(number: i32) -> Result<AttemptOutcome, String> {
@@ -237,6 +257,28 @@ mod tests {
             .collect::<Vec<_>>();
         use AttemptOutcome::{Cancelled, Failed, Lost, Succeeded, TimedOut};
         assert_eq!(outcomes, [Succeeded, Failed, TimedOut, Cancelled, Lost]);
+    }
+
+    #[test]
+    fn a_verdict_counts_beside_a_failure_only() {
+        use wire::finished::Verdict as Said;
+        let read = |outcome: wire::Outcome, said: Said| {
+            let finished = read_finished(|end| {
+                end.set_outcome(outcome);
+                end.verdict = Some(said);
+            });
+            (finished.outcome, finished.verdict)
+        };
+        let (failed, done) = (wire::Outcome::Failed, wire::Outcome::Succeeded);
+        let snoozed = (AttemptOutcome::Snoozed, Some(Verdict::Snooze(5)));
+        assert_eq!(read(failed, Said::SnoozeMs(5)), snoozed);
+        let again = Some(Verdict::RetryAfter(Limits::RETRY_WAIT_MS));
+        let long = Said::RetryAfterMs(u64::MAX);
+        assert_eq!(read(failed, long), (AttemptOutcome::Failed, again));
+        let given_up = (AttemptOutcome::Failed, Some(Verdict::GiveUp));
+        assert_eq!(read(failed, Said::GiveUp(true)), given_up);
+        let fine = (AttemptOutcome::Succeeded, None);
+        assert_eq!(read(done, Said::SnoozeMs(5)), fine);
     }
 
     #[test]

@@ -77,7 +77,7 @@ impl<'a> Sighting<'a> {
             due: run.due,
             at: run.transitions.last().map_or(run.created, |it| it.at),
             attempts: u32::try_from(run.attempts.len()).unwrap_or(u32::MAX),
-            started: run.attempts.first().and_then(|first| first.started),
+            started: run.attempts.iter().find_map(|attempt| attempt.started),
             worker: last.map(|attempt| &attempt.worker),
             exit_code: end.and_then(|end| end.exit_code),
             error: run.error.as_deref(),

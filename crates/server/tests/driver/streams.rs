@@ -40,6 +40,8 @@ fn finished(attempt: AttemptRef) -> Finished {
         duration_ms: 2,
         exit_code: Some(0),
         signal: None,
+        http_status: None,
+        verdict: None,
         cpu_ms: 0,
         peak_memory_bytes: 0,
         result: None,

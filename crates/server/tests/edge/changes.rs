@@ -77,7 +77,8 @@ impl Stream {
 }
 
 async fn put(client: &Client, namespace: &str, name: &str) {
-    let manifest = json!({"kind": "Job", "task": {"exec": {"argv": ["true"]}}});
+    let manifest =
+        json!({"kind": "Job", "task": {"exec": {"argv": ["true"]}}, "retry": {"max_attempts": 1}});
     client
         .put(
             &format!("/api/v1/namespaces/{namespace}/jobs/{name}"),

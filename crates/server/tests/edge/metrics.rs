@@ -80,7 +80,8 @@ fn keys(series: &str) -> Vec<String> {
 async fn used() -> (Server, Worker) {
     let server = Server::start().await;
     let admin = server.admin();
-    let manifest = json!({"kind": "Job", "task": {"exec": {"argv": ["true"]}}});
+    let manifest =
+        json!({"kind": "Job", "task": {"exec": {"argv": ["true"]}}, "retry": {"max_attempts": 1}});
     admin
         .put("/api/v1/namespaces/a/jobs/one", &manifest)
         .await

@@ -8,8 +8,7 @@ use crate::server::Server;
 use crate::worker::{Worker, hello};
 
 pub async fn put_exec(client: &Client, name: &str) {
-    let manifest =
-        json!({"kind": "Job", "task": {"exec": {"argv": ["true"]}}, "params": {"from": "job"}});
+    let manifest = json!({"kind": "Job", "task": {"exec": {"argv": ["true"]}}, "params": {"from": "job"}, "retry": {"max_attempts": 1, "max_lost": 1}});
     client
         .put(
             &format!("/api/v1/namespaces/default/jobs/{name}"),

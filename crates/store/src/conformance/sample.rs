@@ -202,6 +202,8 @@ pub fn ended(run: Run, state: RunState, lasted_ms: i64) -> Run {
             duration_ms: lasted_ms.unsigned_abs(),
             exit_code: Some(i32::from(state != RunState::Completed)),
             signal: None,
+            http_status: None,
+            verdict: None,
             cpu_ms: 4,
             peak_memory_bytes: 3 << 20,
             error: None,

@@ -5,7 +5,7 @@
 use drumtower_core::model::{
     Actor, Attempt, AttemptEnd, AttemptOutcome, CancelRequest, CheckpointMark, Fence, JobId,
     JsonText, Limits, LogLocator, NamespaceName, Origin, ProcessId, Progress, Reason, Retention,
-    Run, RunId, RunState, Transition, WallMs, WorkerName,
+    Run, RunId, RunState, Transition, Verdict, WallMs, WorkerName,
 };
 use serde::{Deserialize, Serialize};
 
@@ -59,6 +59,12 @@ enum Later {
     NotBefore(WallMs),
     Progress(Progress),
     Checkpoint(CheckpointMark),
+    /// What the end of an attempt has beside what every end has.
+    End {
+        attempt: u32,
+        http_status: Option<u16>,
+        verdict: Option<Verdict>,
+    },
 }
 
 #[derive(Serialize, Deserialize)]
@@ -162,7 +168,16 @@ fn later(run: &Run) -> Vec<Later> {
         run.progress.clone().map(Later::Progress),
         run.checkpoint.map(Later::Checkpoint),
     ];
-    later.into_iter().flatten().collect()
+    let ends = run.attempts.iter().filter_map(|attempt| {
+        let end = attempt.end.as_ref()?;
+        let any = end.http_status.is_some() || end.verdict.is_some();
+        any.then_some(Later::End {
+            attempt: attempt.number,
+            http_status: end.http_status,
+            verdict: end.verdict,
+        })
+    });
+    later.into_iter().flatten().chain(ends).collect()
 }
 
 fn rare(run: &Run) -> Option<Rare<'_>> {
@@ -276,6 +291,19 @@ pub fn open(id: RunId, job: JobId, blob: &[u8], payloads: &impl Aside) -> Result
             Later::NotBefore(at) => run.not_before = Some(at),
             Later::Progress(progress) => run.progress = Some(progress),
             Later::Checkpoint(mark) => run.checkpoint = Some(mark),
+            Later::End {
+                attempt,
+                http_status,
+                verdict,
+            } => {
+                let mut attempts = run.attempts.iter_mut();
+                let ended = attempts
+                    .find(|it| it.number == attempt)
+                    .and_then(|it| it.end.as_mut());
+                if let Some(end) = ended {
+                    (end.http_status, end.verdict) = (http_status, verdict);
+                }
+            }
         }
     }
     Ok(run)
@@ -296,6 +324,8 @@ fn open_attempt(packed: &PackedAttempt<'_>, created: WallMs) -> Result<Attempt, 
             duration_ms: end.duration_ms,
             exit_code: end.exit_code,
             signal: end.signal,
+            http_status: None,
+            verdict: None,
             cpu_ms: end.cpu_ms,
             peak_memory_bytes: end.peak_memory_bytes,
             error: end.error.map(str::to_owned),

@@ -9,6 +9,8 @@ const RESULT_BODY_CHARS: usize = 4096;
 const ERROR_BODY_CHARS: usize = 200;
 const HEADER_CHARS: usize = 1024;
 const URL_CHARS: usize = 2048;
+/// The longest that an answer may put the next attempt off.
+const RETRY_AFTER_MS: u64 = 3_600_000;
 
 /// Headers of the answer that are part of the result.
 const HEADERS: [&str; 9] = [
@@ -45,6 +47,7 @@ pub(super) fn judge(task: &wire::HttpTask, response: &Response) -> wire::Finishe
     let mut end = wire::Finished {
         result: result(response).to_string(),
         log_truncated: response.truncated,
+        http_status: response.status.as_u16().into(),
         ..wire::Finished::default()
     };
     match fault(task, response) {
@@ -52,9 +55,23 @@ pub(super) fn judge(task: &wire::HttpTask, response: &Response) -> wire::Finishe
         Some(fault) => {
             end.set_outcome(wire::Outcome::Failed);
             end.error = fault;
+            end.verdict = retry_after(response).map(wire::finished::Verdict::RetryAfterMs);
         }
     }
     end
+}
+
+/// How long the other end asks to be left alone, in seconds; a date is not understood.
+fn retry_after(response: &Response) -> Option<u64> {
+    let seconds: u64 = response
+        .headers
+        .get("retry-after")?
+        .to_str()
+        .ok()?
+        .trim()
+        .parse()
+        .ok()?;
+    Some(seconds.saturating_mul(1000).min(RETRY_AFTER_MS))
 }
 
 pub(super) fn failed(error: String) -> wire::Finished {
@@ -194,6 +211,27 @@ mod tests {
             fault(&task, &response(200, b"no")).unwrap(),
             "expected a body that matches `^o.$`, with the body \"no\""
         );
+    }
+
+    #[test]
+    fn the_other_end_may_ask_for_time() {
+        let mut busy = response(503, b"");
+        busy.headers.insert("retry-after", "7".parse().unwrap());
+        let end = judge(&wire::HttpTask::default(), &busy);
+        assert_eq!(end.http_status, 503);
+        assert_eq!(
+            end.verdict,
+            Some(wire::finished::Verdict::RetryAfterMs(7_000))
+        );
+        busy.headers
+            .insert("retry-after", "99999999999999999".parse().unwrap());
+        let end = judge(&wire::HttpTask::default(), &busy);
+        assert_eq!(
+            end.verdict,
+            Some(wire::finished::Verdict::RetryAfterMs(RETRY_AFTER_MS))
+        );
+        busy.status = StatusCode::OK;
+        assert_eq!(judge(&wire::HttpTask::default(), &busy).verdict, None);
     }
 
     #[test]

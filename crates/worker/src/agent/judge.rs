@@ -59,6 +59,7 @@ pub(super) fn end_of(terms: &Terms, outcome: Outcome, log_truncated: bool) -> wi
         result,
         error: words,
         log_truncated,
+        ..wire::Finished::default()
     }
 }
 

@@ -1,7 +1,7 @@
 //! V3 to V7, V13 and V18: what one run may have been through.
 
 use drumtower_core::model::{
-    Actor, AttemptOutcome, CancelRequest, Fence, Reason, RunState, Transition,
+    Actor, AttemptOutcome, CancelRequest, Fence, Reason, RunState, Transition, Verdict,
 };
 
 use super::breaks;
@@ -215,4 +215,84 @@ fn nothing_is_assigned_after_a_cancel_was_accepted() {
     };
     breaks(&["V13"], cancelled(-1));
     breaks(&[], cancelled(1));
+}
+
+/// The first run failed so often before it completed, with these waits.
+fn failed_before(world: &mut World, outcome: AttemptOutcome, waits: &[i64]) {
+    let run = &mut world.runs[0];
+    let last = run.attempts.remove(0);
+    let mut at = run.due;
+    let mut path = vec![run.transitions[0].clone()];
+    let mut step = |to, at, reason, attempt| {
+        path.push(Transition {
+            to,
+            at,
+            reason,
+            attempt,
+        });
+    };
+    for (index, wait) in waits.iter().enumerate() {
+        let number = index as u32 + 1;
+        let mut attempt = last.clone();
+        attempt.number = number;
+        attempt.fence = Fence(last.fence.0 + u64::from(number));
+        attempt.assigned = at;
+        if let Some(end) = &mut attempt.end {
+            (end.outcome, end.at) = (outcome, at.plus(1));
+        }
+        run.attempts.push(attempt);
+        step(RunState::Scheduled, at, Reason::Assigned, number);
+        step(RunState::Pending, at.plus(1), Reason::Retry, number);
+        at = at.plus(1 + wait);
+    }
+    let number = waits.len() as u32 + 1;
+    let mut attempt = last;
+    attempt.number = number;
+    attempt.fence = Fence(attempt.fence.0 + u64::from(number));
+    attempt.assigned = at;
+    if let Some(end) = &mut attempt.end {
+        end.at = at.plus(1);
+    }
+    run.attempts.push(attempt);
+    step(RunState::Scheduled, at, Reason::Assigned, number);
+    step(RunState::Completed, at.plus(1), Reason::Succeeded, number);
+    run.transitions = path;
+    let id = run.id;
+    world.forget(|record| matches!(record, Record::Started { run, .. } | Record::Ended { run, .. } if *run == id));
+    world.options.journaled = crate::check::Journaled::None;
+}
+
+#[test]
+fn tries_keep_to_what_the_job_allows() {
+    use AttemptOutcome::{Failed, Lost, TimedOut};
+    let fine: [(AttemptOutcome, &[i64]); 4] = [
+        (Failed, &[1_000, 2_000, 4_000]),
+        (TimedOut, &[1_400]),
+        (Lost, &[0, 0, 0]),
+        (Failed, &[5_000, 5_000]),
+    ];
+    for (outcome, waits) in fine {
+        breaks(&[], |world| failed_before(world, outcome, waits));
+    }
+    let faulty: [(AttemptOutcome, &[i64]); 5] = [
+        (Failed, &[999]),
+        (Failed, &[1_000, 1_999]),
+        (TimedOut, &[0]),
+        (Failed, &[1_000, 2_000, 4_000, 8_000]),
+        (Lost, &[0, 0, 0, 0]),
+    ];
+    for (outcome, waits) in faulty {
+        breaks(&["V12"], |world| failed_before(world, outcome, waits));
+    }
+    breaks(&[], |world| {
+        world.spec().retry.initial = Some("10ms".to_owned());
+        world.spec().retry.max_attempts = Some(5);
+        failed_before(world, Failed, &[10, 20, 40, 80]);
+    });
+    breaks(&["V12"], |world| {
+        failed_before(world, Failed, &[60_000]);
+        if let Some(end) = &mut world.runs[0].attempts[0].end {
+            end.verdict = Some(Verdict::GiveUp);
+        }
+    });
 }

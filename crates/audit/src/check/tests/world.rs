@@ -181,6 +181,8 @@ impl World {
             duration_ms: 3,
             exit_code: None,
             signal: None,
+            http_status: None,
+            verdict: None,
             cpu_ms: 0,
             peak_memory_bytes: 0,
             error: None,

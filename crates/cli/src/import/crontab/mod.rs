@@ -25,8 +25,9 @@ use line::{Entry, Line};
 ///     drumtower import crontab /etc/crontab --system --prefix web1- --label host=web1
 ///     crontab -l | drumtower import crontab - --apply
 ///
-/// Jobs keep what cron does: runs may overlap, and times that were missed make no run. Take
-/// `overlap` and `misfire` out of the manifests for what is usual here.
+/// Jobs keep what cron does: runs may overlap, times that were missed make no run, and failed
+/// runs are not tried again. Take `overlap`, `misfire` and `retry` out of the manifests for what
+/// is usual here.
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Crontab {
@@ -133,7 +134,7 @@ fn in_general(system: bool, options: &Options, imported: &mut Imported) {
             options.timeout
         ),
     );
-    imported.note(0, "runs may overlap and missed times make no run, as with cron; remove `overlap` and `misfire` for what is usual here");
+    imported.note(0, "runs may overlap, missed times make no run and failed runs are not tried again, as with cron; remove `overlap`, `misfire` and `retry` for what is usual here");
     imported.note(0, "commands run on any worker, in an empty directory of their own unless HOME is set above them; cron runs them in the home directory of their user");
     if system {
         imported.note(0, "`user` needs a worker that runs as root");
@@ -229,6 +230,7 @@ impl Context {
             "schedule": [when],
             "overlap": "allow",
             "misfire": {"policy": "skip"},
+            "retry": {"max_attempts": 1, "max_lost": 1},
             "timeout": options.timeout,
             "task": {"exec": self.exec(entry)},
         });

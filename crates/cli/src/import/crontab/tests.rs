@@ -44,6 +44,7 @@ fn a_line_keeps_its_meaning() {
             "schedule": [{"cron": "30 2 * * *", "timezone": "Europe/Berlin", "dst_gap": "at_transition"}],
             "overlap": "allow",
             "misfire": {"policy": "skip"},
+            "retry": {"max_attempts": 1, "max_lost": 1},
             "timeout": "24h",
             "task": {"exec": {"shell": "/usr/local/bin/backup.sh --all"}},
         })]

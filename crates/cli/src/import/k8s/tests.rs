@@ -75,6 +75,7 @@ fn what_has_a_counterpart_is_carried_over() {
             "labels": {"app.kubernetes.io/name": "report"},
             "schedule": [{"cron": "30 2 * * *", "timezone": "Europe/Berlin", "dst_gap": "skip", "dst_fold": "both"}],
             "misfire": {"policy": "latest", "window": "200s"},
+            "retry": {"max_attempts": 3, "initial": "10s", "max": "6m"},
             "timeout": "600s",
             "task": {"exec": {"argv": ["/bin/report", "--day", "$(DAY)"], "cwd": "/srv", "env": {"DAY": "today"}}},
         })
@@ -88,7 +89,6 @@ fn what_has_none_is_named_with_its_line() {
         "cj.yaml:8: report: a time that clocks skip is left out, as there (dst_gap: skip)",
         "cj.yaml:8: report: a time that clocks show twice runs twice, as there (dst_fold: both)",
         "cj.yaml:13: report: successfulJobsHistoryLimit 3 is not carried over",
-        "cj.yaml:16: report: 2 is not carried over: a failed run is not repeated",
         "cj.yaml:31: report: volumes is not carried over: the command sees the files of the worker",
         "cj.yaml:24: report: `$(NAME)` is not filled in here: use a shell and $NAME",
         "cj.yaml:29: report: PASSWORD is not carried over: its value comes from elsewhere in the cluster",

@@ -63,7 +63,7 @@ impl Engine {
             }
             None => {
                 let compiled = std::sync::Arc::clone(&resident.compiled);
-                let line = self.line_of(&compiled);
+                let line = self.line_of(&compiled, answer.has_failed());
                 self.lines.remove(line, id);
                 let cause = format!("cancelled by {actor} before it started");
                 answer.transition(RunState::Cancelled, now.wall, Reason::Cancelled);

@@ -7,7 +7,7 @@ use crate::model::*;
 
 fn one_assigned() -> (World, AttemptRef) {
     let mut world = World::new();
-    world.put(noop("a"));
+    world.put(once(noop("a")));
     world.worker(7, 1, 4, vec![], 1);
     let run = world.trigger("a", None, None).expect("made").run;
     let fence = world.tables.active[&run].attempts[0].fence;

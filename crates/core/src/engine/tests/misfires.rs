@@ -203,7 +203,7 @@ fn a_fixed_delay_counts_from_the_end_of_the_last_run() {
     let mut world = World::new();
     let mut spec = noop("a");
     spec["schedule"] = json!([{"after_end": "10s"}]);
-    let job = world.put(spec);
+    let job = world.put(once(spec));
     world.worker(1, 1, 4, Vec::new(), 1);
     let due = |world: &World| world.tables.schedules[&job].next_due;
     assert_eq!(

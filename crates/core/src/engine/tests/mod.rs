@@ -16,6 +16,7 @@ mod priorities;
 mod races;
 mod random;
 mod reruns;
+mod retries;
 mod settings;
 mod tables;
 mod triggers;

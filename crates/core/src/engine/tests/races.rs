@@ -26,7 +26,7 @@ fn by(ticket: u64, command: Command) -> Input {
 }
 
 fn one_assigned(world: &mut World) -> AttemptRef {
-    world.put(noop("a"));
+    world.put(once(noop("a")));
     world.worker(7, 1, 1, vec![], 1);
     let run = world.trigger("a", None, None).expect("made").run;
     let fence = world.tables.active[&run].attempts[0].fence;

@@ -17,7 +17,7 @@ enum Act {
     Connect(u64),
     Break(u64),
     Beat(u64),
-    Finish(u64, bool),
+    Finish(u64, End),
     Cancel(usize),
     Restart,
     Pause,
@@ -26,13 +26,26 @@ enum Act {
     Lag(usize),
 }
 
-/// What a job may say about times that passed.
-const POLICIES: [&str; 5] = [
+#[derive(Clone, Copy, Debug)]
+enum End {
+    Good,
+    Bad,
+    TooLong,
+    PutOff,
+    GivenUp,
+}
+
+const ENDS: [End; 5] = [End::Good, End::Bad, End::TooLong, End::PutOff, End::GivenUp];
+
+/// What a job may say about times that passed, and about failures.
+const POLICIES: [&str; 7] = [
     r#"{"misfire": {"policy": "skip"}}"#,
     r#"{"misfire": {"policy": "all", "max": 7}, "on_resume": {"policy": "all", "gap": "1500ms"}}"#,
     r#"{"misfire": {"policy": "all", "window": "20s", "gap": "2s"}, "on_resume": {"policy": "latest"}}"#,
     r#"{"misfire": {"window": "10s"}}"#,
     r#"{"overlap": "skip"}"#,
+    r#"{"retry": {"max_attempts": 5, "initial": "90s", "max_lost": 1}}"#,
+    r#"{"retry": {"max_attempts": 2, "initial": "0s", "priority": 9, "max_lost": 5}}"#,
 ];
 /// The jobs whose times are accounted for, with their periods.
 const TIMED: [(&str, i64); 3] = [("a", 1000), ("c", 700), ("d", 90_000)];
@@ -61,7 +74,7 @@ fn act() -> impl Strategy<Value = Act> {
         2 => (0_u64..3).prop_map(Act::Connect),
         1 => (0_u64..3).prop_map(Act::Break),
         4 => (0_u64..3).prop_map(Act::Beat),
-        4 => ((0_u64..3), any::<bool>()).prop_map(|(worker, good)| Act::Finish(worker, good)),
+        6 => ((0_u64..3), (0..ENDS.len())).prop_map(|(worker, end)| Act::Finish(worker, ENDS[end])),
         1 => (0_usize..8).prop_map(Act::Cancel),
         1 => Just(Act::Restart),
         1 => Just(Act::Pause),
@@ -90,6 +103,8 @@ struct Play {
     sent_at: BTreeMap<u64, u64>,
     started: BTreeSet<(RunId, u32)>,
     fences: BTreeMap<RunId, Fence>,
+    /// How far the wall clock was set back in all.
+    set_back: i64,
 }
 
 impl Play {
@@ -98,7 +113,9 @@ impl Play {
         for (name, period) in TIMED {
             world.put(timed(name, period, "{}"));
         }
-        world.put(noop("b"));
+        let mut triggered = noop("b");
+        triggered["retry"] = serde_json::json!({"initial": "90s", "max_attempts": 4});
+        world.put(triggered);
         let puppets = (0..3).map(|process| (process, Puppet::default())).collect();
         let mut play = Self {
             world,
@@ -108,6 +125,7 @@ impl Play {
             sent_at: BTreeMap::new(),
             started: BTreeSet::new(),
             fences: BTreeMap::new(),
+            set_back: 0,
         };
         play.settle();
         play
@@ -227,20 +245,24 @@ impl Play {
         self.world.beat(stream, self.beats, position, held);
     }
 
-    fn finish(&mut self, process: u64, good: bool) {
+    fn finish(&mut self, process: u64, end: End) {
         let Some(puppet) = self.puppets.get_mut(&process) else {
             return;
         };
         let (Some(stream), Some(attempt)) = (puppet.stream, puppet.held.first().copied()) else {
             return;
         };
-        let outcome = if good {
-            AttemptOutcome::Succeeded
-        } else {
-            AttemptOutcome::Failed
+        let (outcome, verdict) = match end {
+            End::Good => (AttemptOutcome::Succeeded, None),
+            End::Bad => (AttemptOutcome::Failed, None),
+            End::TooLong => (AttemptOutcome::TimedOut, None),
+            End::PutOff => (AttemptOutcome::Snoozed, Some(Verdict::Snooze(70_000))),
+            End::GivenUp => (AttemptOutcome::Failed, Some(Verdict::GiveUp)),
         };
-        let effects = self.world.finish(stream, attempt, outcome);
-        self.perform(effects);
+        self.world.report_with(stream, attempt, |finished| {
+            (finished.outcome, finished.verdict) = (outcome, verdict);
+        });
+        self.settle();
         if let Some(puppet) = self.puppets.get_mut(&process) {
             puppet.held.remove(&attempt);
             puppet.granted += 1;
@@ -256,7 +278,10 @@ impl Play {
     fn act(&mut self, act: Act) {
         match act {
             Act::Pass(ms) => self.world.pass(ms),
-            Act::StepClock(ms) => self.world.step_clock(ms),
+            Act::StepClock(ms) => {
+                self.set_back += ms.min(0).abs();
+                self.world.step_clock(ms);
+            }
             Act::Trigger => {
                 let trigger = Trigger {
                     job: job_ref("b"),
@@ -280,7 +305,7 @@ impl Play {
                 }
             }
             Act::Beat(process) => self.beat(process),
-            Act::Finish(process, good) => self.finish(process, good),
+            Act::Finish(process, end) => self.finish(process, end),
             Act::Cancel(index) => {
                 if let Some(run) = self.world.tables.active.keys().nth(index).copied() {
                     self.step_command(Command::CancelRun { run, scope: None });
@@ -314,6 +339,61 @@ impl Play {
             }
         }
         self.settle();
+    }
+
+    /// Nothing more is made, workers keep alive and succeed at everything: all runs end.
+    fn drain(&mut self) {
+        for (name, _) in TIMED {
+            let (job, condition) = (job_ref(name), Condition::Any);
+            self.step_command(Command::PauseJob { job, condition });
+        }
+        for process in 0..3 {
+            self.connect(process);
+        }
+        self.settle();
+        for _ in 0..10_000 {
+            if self.world.tables.active.is_empty() {
+                return;
+            }
+            self.world.pass(10_000);
+            for process in 0..3 {
+                self.beat(process);
+                self.settle();
+                while !self.puppets[&process].held.is_empty() {
+                    self.finish(process, End::Good);
+                    self.settle();
+                }
+            }
+        }
+        panic!("{:#?} never ended", self.world.tables.active);
+    }
+
+    /// No run failed, was lost or was tried again otherwise than its job allows.
+    fn check_tries(&self) {
+        let tables = &self.world.tables;
+        for run in tables.active.values().chain(tables.history.values()) {
+            let spec = &tables.versions[&(run.job, run.job_version)].spec;
+            let policy = spec.parsed_retry().expect("a policy");
+            let failed = run.ends_in(AttemptOutcome::is_failure);
+            let lost = run.ends_in(AttemptOutcome::is_loss);
+            assert!(failed <= policy.max_attempts as usize, "{run:#?}");
+            assert!(lost <= policy.max_lost as usize, "{run:#?}");
+            let mut failures = 0;
+            for pair in run.attempts.windows(2) {
+                let end = pair[0].end.as_ref().expect("one after another");
+                let wait = match end.outcome {
+                    AttemptOutcome::Snoozed => 70_000,
+                    outcome if outcome.is_failure() => {
+                        failures += 1;
+                        assert_eq!(end.verdict, None, "given up and tried again");
+                        policy.initial_ms << (failures - 1)
+                    }
+                    _ => 0,
+                };
+                let waited = pair[1].assigned.since(end.at) + self.set_back;
+                assert!(waited >= wait.min(policy.max_ms).cast_signed(), "{run:#?}");
+            }
+        }
     }
 
     fn step_command(&mut self, command: Command) {
@@ -361,6 +441,9 @@ proptest! {
             play.settle();
         }
         play.account();
+        play.check_tries();
+        play.drain();
+        play.check_tries();
         for run in play.world.tables.active.values().chain(play.world.tables.history.values()) {
             let mut state = RunState::Pending;
             for transition in &run.transitions[1..] {

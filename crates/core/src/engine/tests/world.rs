@@ -345,19 +345,32 @@ impl World {
 
     /// The worker's report, not committed yet.
     pub(super) fn report(&mut self, stream: u64, attempt: AttemptRef, outcome: AttemptOutcome) {
-        let finished = Finished {
+        self.report_with(stream, attempt, |finished| finished.outcome = outcome);
+    }
+
+    /// A failure with whatever a worker may say of it, not committed yet.
+    pub(super) fn report_with(
+        &mut self,
+        stream: u64,
+        attempt: AttemptRef,
+        change: impl FnOnce(&mut Finished),
+    ) {
+        let mut finished = Finished {
             attempt,
-            outcome,
+            outcome: AttemptOutcome::Failed,
             started: Some(self.now.wall),
             duration_ms: 1,
             exit_code: None,
             signal: None,
+            http_status: None,
+            verdict: None,
             cpu_ms: 0,
             peak_memory_bytes: 0,
             result: None,
             error: None,
             log: None,
         };
+        change(&mut finished);
         self.event(stream, WorkerEvent::Finished(finished));
     }
 
@@ -430,6 +443,12 @@ pub(super) fn assignments(effects: &[Effect]) -> Vec<(u64, AttemptRef)> {
 
 pub(super) fn noop(name: &str) -> serde_json::Value {
     serde_json::json!({"kind": "Job", "name": name, "task": {"handler": {"name": "noop"}}})
+}
+
+/// The same job, whose runs are never tried again.
+pub(super) fn once(mut spec: serde_json::Value) -> serde_json::Value {
+    spec["retry"] = serde_json::json!({"max_attempts": 1, "max_lost": 1});
+    spec
 }
 
 pub(super) fn every(name: &str, every: &str, overlap: &str) -> serde_json::Value {

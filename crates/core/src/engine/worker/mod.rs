@@ -1,5 +1,6 @@
 //! Events from workers: one file each. What arrives on a stream that is not its process's current one is dropped.
 
+mod conclude;
 mod connect;
 mod credit;
 mod disconnect;

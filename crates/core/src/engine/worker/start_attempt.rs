@@ -28,7 +28,7 @@ impl Engine {
         self.note_start(now, attempt);
     }
 
-    /// The worker never started it and never will: the run may go to another at once.
+    /// The worker never started it and never will: the run may go to another at once. What it said had started may have run.
     pub(super) fn refuse_attempt(
         &mut self,
         now: Now,
@@ -36,8 +36,14 @@ impl Engine {
         attempt: AttemptRef,
         reason: &str,
     ) {
-        if self.runs.held_by(process, attempt).is_some() {
-            self.release_attempt(process, attempt);
+        let Some(resident) = self.runs.held_by(process, attempt) else {
+            return;
+        };
+        let started = resident.run.state == RunState::Running;
+        self.release_attempt(process, attempt);
+        if started {
+            self.lose_attempt(now, attempt, reason);
+        } else {
             self.undelivered(now, attempt, reason);
         }
     }

@@ -124,7 +124,7 @@ impl Digest {
     fn run(&mut self, change: &RunChange, gone: &BTreeSet<JobId>) -> Option<Fact> {
         let run = change.run();
         let first = run.attempts.first();
-        let started = first.and_then(|attempt| attempt.started);
+        let started = run.attempts.iter().find_map(|attempt| attempt.started);
         let started_now = self.starts_now(run, started.is_some());
         Some(Fact::Run(RunFact {
             run: run.id,

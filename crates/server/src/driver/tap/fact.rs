@@ -64,7 +64,7 @@ pub struct RunFact {
     pub attempts: u32,
     /// When its first attempt was given to a worker.
     pub assigned: Option<WallMs>,
-    /// When its first attempt started, by the worker's clock.
+    /// When an attempt of it first started, by the worker's clock.
     pub started: Option<WallMs>,
     /// The worker of its last attempt.
     pub worker: Option<WorkerName>,

@@ -1,0 +1,46 @@
+//! Carries out what the end of an attempt means for its run.
+
+use std::sync::Arc;
+
+use crate::model::{Now, Reason, RunId, RunState, WallMs};
+
+use super::super::retry::{self, Next};
+use super::super::{Effect, Engine};
+
+impl Engine {
+    /// The last attempt of a resident run has its end.
+    pub(super) fn conclude(&mut self, now: Now, id: RunId) {
+        let resident = self.runs.expect(id);
+        let last = resident.run.attempts.last();
+        let Some(end) = last.and_then(|attempt| attempt.end.as_ref()) else {
+            panic!("the last attempt of {id} has not ended");
+        };
+        match retry::after(&resident.compiled.retry, &resident.run, end, now.wall) {
+            Next::Again { at, reason } => self.try_again(now, id, at, reason),
+            Next::End {
+                state,
+                reason,
+                error,
+            } => self.end_run(now, id, state, reason, error),
+        }
+    }
+
+    /// The run waits until then, or stands first in its line at once.
+    fn try_again(&mut self, now: Now, id: RunId, at: WallMs, reason: Reason) {
+        let resident = self.runs.expect_mut(id);
+        let run = &mut resident.run;
+        run.transition(RunState::Pending, now.wall, reason);
+        run.not_before = (at > now.wall).then_some(at);
+        // What an attempt leaves behind that is tried again is not what the run comes to.
+        run.result = None;
+        let (again, compiled) = (run.has_failed(), Arc::clone(&resident.compiled));
+        self.effect(Effect::RunChanged { run: id });
+        if at > now.wall {
+            self.delay_resident(id);
+        } else {
+            let line = self.line_of(&compiled, again);
+            self.back_in_line(line, id);
+            self.building.run_updated(id);
+        }
+    }
+}
