@@ -308,7 +308,8 @@ impl Watch {
         let scratch = &self.start.scratch;
         let left = result_file::read(scratch);
         let progress = resume_files::last_line(scratch);
-        let checkpoint = resume_files::keep(scratch);
+        // Nobody is left to read it: what lies beside the directory would stay.
+        let checkpoint = reason != Reason::AgentGone && resume_files::keep(scratch);
         let ended_at = self
             .ended
             .as_ref()
