@@ -1,9 +1,13 @@
 //! Commands that go on from where they were: after a failure, on another worker, over the death of a server.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use drumtower_e2e::{Api, Server, Site, Worker, eventually, once};
+use drumtower_e2e::{Api, Server, Site, Worker, WorkerOptions, eventually, once, within};
 use serde_json::{Value, json};
+
+/// The lease of fifteen seconds with its margin, a pause before the next attempt, and time for a busy machine.
+const LEASE_AND_MORE: Duration = Duration::from_secs(120);
 
 /// Counts to ten, saves each number, and notes what it counted. It waits at `stop` while there is a file of that name.
 fn counting(notes: &Path, stop: &Path) -> Value {
@@ -23,8 +27,7 @@ done
     let body = body
         .replace("NOTES", &notes.display().to_string())
         .replace("STOP", &stop.display().to_string());
-    let task = json!({"script": {"body": body, "interpreter": ["sh"]}});
-    once(json!({"kind": "Job", "name": "count", "task": task}))
+    json!({"kind": "Job", "name": "count", "task": {"script": {"body": body, "interpreter": ["sh"]}}})
 }
 
 struct Files {
@@ -55,6 +58,16 @@ impl Files {
     }
 }
 
+/// Makes a run once more from where it was.
+#[track_caller]
+fn resumed(api: &Api, run: &str) -> Value {
+    let path = format!("/api/v1/runs/{run}/rerun");
+    let again = api.post(&path, &json!({"resume": true}));
+    let ended = api.ended(again["id"].as_str().expect("an id"));
+    assert_eq!(ended["state"], "COMPLETED", "{ended:#}");
+    ended
+}
+
 #[track_caller]
 fn saved(api: &Api, run: &str) {
     eventually("the checkpoint is saved", || {
@@ -71,7 +84,7 @@ fn a_failed_command_goes_on_from_its_checkpoint_on_another_worker() {
     let api = server.api();
     let mut first = Worker::start(&site, &server, "first");
     let files = Files::new(&site);
-    api.put_job(&counting(&files.notes, &files.stop));
+    api.put_job(&once(counting(&files.notes, &files.stop)));
     let run = api.trigger("count", &json!({}));
     let failed = api.ended(&run);
     assert_eq!(failed["state"], "FAILED", "{failed:#}");
@@ -79,11 +92,56 @@ fn a_failed_command_goes_on_from_its_checkpoint_on_another_worker() {
     assert_eq!(failed["progress"]["message"], "counted to 5");
     first.kill();
     let _second = Worker::start(&site, &server, "second");
-    let path = format!("/api/v1/runs/{run}/rerun");
-    let again = api.post(&path, &json!({"resume": true}));
-    let ended = api.ended(again["id"].as_str().expect("an id"));
-    assert_eq!(ended["state"], "COMPLETED", "{ended:#}");
+    resumed(&api, &run);
     assert_eq!(files.counted(), (1..=10).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_killed_worker_costs_no_more_than_what_it_had_not_saved() {
+    let site = Site::new();
+    let server = Server::start(&site);
+    let api = server.api();
+    let mut first = Worker::start(&site, &server, "first");
+    let files = Files::new(&site);
+    files.hold();
+    api.put_job(&counting(&files.notes, &files.stop));
+    let run = api.trigger("count", &json!({}));
+    saved(&api, &run);
+    let _second = Worker::start(&site, &server, "second");
+    first.kill();
+    let ended = within(LEASE_AND_MORE, "another worker ends the run", || {
+        let shown = api.run(&run);
+        (!shown["finished"].is_null()).then_some(shown)
+    });
+    assert_eq!(ended["state"], "COMPLETED", "{ended:#}");
+    let workers = [0, 1].map(|attempt| ended["attempts"][attempt]["worker"].clone());
+    assert_eq!(workers, ["first", "second"], "{ended:#}");
+    assert_eq!(files.counted(), (1..=10).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_handler_gets_back_what_another_process_saved() {
+    let site = Site::new();
+    let server = Server::start(&site);
+    let api = server.api();
+    let worker = |name: &str| {
+        let options = WorkerOptions {
+            program: Some(env!("CARGO_BIN_EXE_journal-handlers").into()),
+            arguments: vec![name.to_owned(), site.dir(name).display().to_string()],
+            ..WorkerOptions::default()
+        };
+        Worker::start_with(&site, &server, name, options)
+    };
+    let mut first = worker("first");
+    let job = json!({"kind": "Job", "name": "save", "task": {"handler": {"name": "save"}}});
+    api.put_job(&once(job));
+    let run = api.trigger("save", &json!({}));
+    let failed = api.ended(&run);
+    assert_eq!(failed["error"], "saved", "{failed:#}");
+    first.kill();
+    let _second = worker("second");
+    let ended = resumed(&api, &run);
+    assert_eq!(ended["result"], json!([1_048_576, 3 * 1_048_576]));
 }
 
 #[test]
@@ -93,7 +151,9 @@ fn checkpoints_are_saved_over_the_death_of_the_server() {
     let _worker = Worker::start(&site, &server, "agent");
     let files = Files::new(&site);
     files.hold();
-    server.api().put_job(&counting(&files.notes, &files.stop));
+    server
+        .api()
+        .put_job(&once(counting(&files.notes, &files.stop)));
     let run = server.api().trigger("count", &json!({}));
     eventually("it counts", || (files.counted().len() == 5).then_some(()));
     server.kill();

@@ -1,6 +1,7 @@
 //! A worker built with the SDK whose handlers write down when they started and ended: `journal-handlers NAME DIR`.
 //!
-//! `journal` takes `{"ms": 30}` or nothing. `echo` answers with its parameters.
+//! `journal` takes `{"ms": 30}` or nothing. `echo` answers with its parameters. `save` saves as many bytes as a checkpoint
+//! may have and fails; begun with a checkpoint, it answers with what is in it.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -43,6 +44,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
                 )
             },
         )
+        .handler("save", |context: Context, (): ()| save(context))
         .handler(
             "echo",
             |_: Context, params: Value| async move { Ok(params) },
@@ -55,6 +57,16 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         })
         .await?;
     Ok(())
+}
+
+async fn save(context: Context) -> Result<[u64; 2], HandlerError> {
+    if let Some(saved) = context.last_checkpoint() {
+        let sum = saved.iter().map(|byte| u64::from(*byte)).sum();
+        return Ok([saved.len() as u64, sum]);
+    }
+    context.progress(50, "half way");
+    context.checkpoint(vec![3; 1024 * 1024]).await?;
+    Err(HandlerError::new("saved"))
 }
 
 async fn carry_out(

@@ -160,6 +160,7 @@ pub fn progress_timeout() {
     let run = world.ended(json!({
         "task": {"exec": {"shell": format!("echo 1 > $DRUMTOWER_PROGRESS; sleep {marker}")}},
         "progress_timeout": "3s",
+        "retry": {"max_attempts": 1},
     }));
     let end = &run["attempts"][0]["end"];
     assert_eq!(
