@@ -122,6 +122,28 @@ fn the_next_attempt_is_told_and_goes_on_from_there() {
 }
 
 #[test]
+fn failed_and_lost_attempts_leave_it_to_the_next() {
+    let mut world = World::new();
+    let first = running(&mut world);
+    save(&mut world, 10, first, 3);
+    world.finish(10, first, AttemptOutcome::Failed);
+    world.event(10, WorkerEvent::Granted { total: 2 });
+    let effects = world.tick_through(2_000, 500);
+    assert_eq!(marks(&effects), [Some(3)], "tried again");
+    let (_, second) = assignments(&effects)[0];
+    save(&mut world, 10, second, 4);
+    // The worker falls silent; another is there when its lease is over.
+    world.tick_through(40_000, 1_000);
+    let mut effects = world.worker(2, 20, 1, Vec::new(), 1);
+    effects.extend(world.tick_through(2_000, 500));
+    assert_eq!(marks(&effects), [Some(4)], "another worker");
+    let (stream, third) = assignments(&effects)[0];
+    assert_eq!(save(&mut world, 10, second, 5), [], "its stream is closed");
+    assert_eq!(save(&mut world, stream, third, 5), [(5, true)]);
+    assert_eq!(world.tables.checkpoints[&first.run].number, 5);
+}
+
+#[test]
 fn only_the_holder_saves_and_never_after_the_end() {
     let mut world = World::new();
     let attempt = running(&mut world);
