@@ -23,6 +23,7 @@ LEFT_OUT = {
     "putCalendar": ("name", "namespace", "include", "exclude"),
     "previewSchedule": ("namespace", "calendar", "jitter", "bounds", "from"),
     "triggerRun": ("delay", "at"),
+    "acquireLock": ("ttl", "wait"),
     "rerunRun": ("delay", "at", "idempotency_key"),
 }
 

@@ -25,6 +25,7 @@ mod failure;
 mod foreign;
 mod import;
 mod job;
+mod lock;
 mod logging;
 mod man;
 mod manifest;
@@ -133,6 +134,9 @@ enum Command {
     /// Workers: list, show
     #[command(subcommand)]
     Worker(worker::Command),
+    /// Locks, for what only one may do at a time: run, acquire, renew, release, list, show
+    #[command(subcommand)]
+    Lock(lock::Command),
     /// Tokens: create, list, revoke
     #[command(subcommand)]
     Token(token::Command),
@@ -200,6 +204,7 @@ fn main() -> ExitCode {
         Command::Watch(watch) => watch.run(),
         Command::Ready(ready) => ready.run(),
         Command::Worker(command) => worker::run(command),
+        Command::Lock(command) => lock::run(command),
         Command::Token(command) => token::run(command),
         Command::Notify(command) => notify::run(command),
         Command::Config(command) => config::command::run(command),

@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 
 use crate::model::{
     AuditEntry, AuditId, CalendarRef, CalendarVersion, Checkpoint, Counters, IdempotencyEntry,
-    IdempotencyHash, JobId, JobRow, JobVersion, NamespaceName, Run, RunId, ScheduleRow, SegmentId,
-    SegmentRow, SessionId, SettingKey, SettingRow, SweepCause, SweepRow, TokenId, TokenRow,
-    Unfired, WallMs,
+    IdempotencyHash, JobId, JobRow, JobVersion, LockRef, LockRow, NamespaceName, Run, RunId,
+    ScheduleRow, SegmentId, SegmentRow, SessionId, SettingKey, SettingRow, SweepCause, SweepRow,
+    TokenId, TokenRow, Unfired, WallMs,
 };
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -47,6 +47,8 @@ pub struct ChangeSet {
     pub tokens: BTreeMap<TokenId, TokenRow>,
     /// Inserted or replaced.
     pub settings: BTreeMap<SettingKey, SettingRow>,
+    /// Inserted, replaced, or deleted when there is none any more.
+    pub locks: BTreeMap<LockRef, Option<LockRow>>,
     /// Always inserts.
     pub audit: BTreeMap<AuditId, AuditEntry>,
     pub prune: Option<Prune>,
@@ -112,6 +114,7 @@ impl ChangeSet {
             + self.keys.len()
             + self.tokens.len()
             + self.settings.len()
+            + self.locks.len()
             + self.audit.len()
     }
 

@@ -70,6 +70,10 @@ fn keys(changes: &ChangeSet) -> Result<(), Error> {
         .all(|(key, row)| *key == (row.calendar(), row.version));
     let sweeps = changes.sweeps.iter().all(|(key, row)| *key == row.cause);
     let tokens = changes.tokens.iter().all(|(key, row)| *key == row.id);
+    let locks = changes.locks.iter();
+    let locks = locks
+        .filter_map(|(lock, row)| Some((lock, row.as_ref()?)))
+        .all(|(lock, row)| *lock == row.lock);
     let settings = changes.settings.iter().all(|(key, row)| *key == row.key);
     let audit = changes.audit.iter().all(|(key, row)| *key == row.id);
     let entries = changes.keys.iter().all(|(key, entry)| *key == entry.hash);
@@ -84,6 +88,7 @@ fn keys(changes: &ChangeSet) -> Result<(), Error> {
         ("sweep", sweeps),
         ("token", tokens),
         ("setting", settings),
+        ("lock", locks),
         ("audit", audit),
         ("idempotency", entries),
     ];

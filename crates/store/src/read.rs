@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use drumtower_core::model::{
     AuditAction, AuditEntry, AuditId, AuditKind, CalendarRef, CalendarVersion, Checkpoint,
     Counters, IdempotencyEntry, IdempotencyHash, JobId, JobName, JobRecord, JobRow, JobVersion,
-    Meta, NamespaceName, Origin, Run, RunId, RunState, SegmentId, SegmentRow, SettingRow, SweepRow,
-    TokenRow, Unfired, WallMs,
+    LockRef, LockRow, Meta, NamespaceName, Origin, Run, RunId, RunState, SegmentId, SegmentRow,
+    SettingRow, SweepRow, TokenRow, Unfired, WallMs,
 };
 
 use crate::Error;
@@ -259,6 +259,14 @@ pub trait Read: Send + Sync {
     fn tokens(&self) -> Result<Vec<TokenRow>, Error>;
     /// Every setting that was ever set, in order of its key.
     fn settings(&self) -> Result<Vec<SettingRow>, Error>;
+    fn lock(&self, lock: &LockRef) -> Result<Option<LockRow>, Error>;
+    /// Locks that are held, of one namespace or of all, in order of their names, after the given one.
+    fn locks(
+        &self,
+        namespace: Option<&NamespaceName>,
+        after: Option<&LockRef>,
+        limit: usize,
+    ) -> Result<Vec<LockRow>, Error>;
     /// Entries of the audit log below the id `before`, newest first.
     fn audit(
         &self,

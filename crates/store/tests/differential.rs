@@ -78,6 +78,10 @@ fn rows(read: &dyn Read, now: WallMs, generator: &Generator) -> Vec<String> {
         format!("{:?}", read.tokens().expect("it is read")),
     );
     put(
+        "locks",
+        format!("{:?}", read.locks(None, None, 1000).expect("they are read")),
+    );
+    put(
         "settings",
         format!("{:?}", read.settings().expect("it is read")),
     );

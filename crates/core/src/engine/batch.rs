@@ -10,8 +10,8 @@ use serde::Serialize;
 use crate::change::{ChangeSet, JobChange, Prune, RunChange, ScheduleChange};
 use crate::model::{
     AuditEntry, CalendarVersion, Checkpoint, IdempotencyEntry, JobId, JobVersion, JsonText, Limits,
-    NamespaceName, Now, Run, RunId, SegmentId, SettingKey, SettingRow, SweepCause, TokenId,
-    Unfired, WallMs,
+    LockRef, NamespaceName, Now, Run, RunId, SegmentId, SettingKey, SettingRow, SweepCause,
+    TokenId, Unfired, WallMs,
 };
 
 use super::{Effect, Engine};
@@ -54,6 +54,7 @@ pub(super) struct Building {
     keys: Vec<IdempotencyEntry>,
     tokens: BTreeSet<TokenId>,
     settings: BTreeSet<SettingKey>,
+    locks: BTreeSet<LockRef>,
     audit: Vec<AuditEntry>,
     calendars: Vec<CalendarVersion>,
     sweeps: BTreeSet<SweepCause>,
@@ -123,6 +124,7 @@ impl Building {
             + self.keys.len()
             + self.tokens.len()
             + self.settings.len()
+            + self.locks.len()
             + self.audit.len()
             + self.calendars.len()
             + self.sweeps.len()
@@ -170,6 +172,10 @@ impl Building {
         let value = row.value.as_ref();
         self.document_bytes += value.map_or(0, |text| text.as_str().len());
         self.settings.insert(row.key.clone());
+    }
+
+    pub(super) fn lock(&mut self, lock: &LockRef) {
+        self.locks.insert(lock.clone());
     }
 
     pub(super) fn audit(&mut self, entry: AuditEntry) {
@@ -326,6 +332,14 @@ impl Engine {
             .settings
             .into_iter()
             .filter_map(|key| Some((key.clone(), self.settings.get(&key)?.clone())))
+            .collect();
+        changes.locks = built
+            .locks
+            .into_iter()
+            .map(|lock| {
+                let row = self.locks.row(&lock).cloned();
+                (lock, row)
+            })
             .collect();
         changes.audit = built
             .audit

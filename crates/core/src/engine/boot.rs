@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 
 use crate::change::ChangeSet;
 use crate::model::{
-    CalendarVersion, Counters, Epoch, JobRecord, JobVersion, NamespaceName, Now, Run, RunState,
-    SegmentId, SegmentRow, SessionId, SettingRow, SweepCause, SweepRow, TokenRow,
+    CalendarVersion, Counters, Epoch, JobRecord, JobVersion, LockRow, NamespaceName, Now, Run,
+    RunState, SegmentId, SegmentRow, SessionId, SettingRow, SweepCause, SweepRow, TokenRow,
 };
 use crate::wheel::Wheel;
 
@@ -22,6 +22,7 @@ use super::jobs::Jobs;
 use super::keys::Keys;
 use super::lines::{Lines, Waiting};
 use super::load::Loads;
+use super::locks::Locks;
 use super::read_ahead::ReadAhead;
 use super::runs::Runs;
 use super::segments::Segments;
@@ -40,6 +41,8 @@ pub struct Boot {
     pub counters: Vec<((SegmentId, NamespaceName), Counters)>,
     pub tokens: Vec<TokenRow>,
     pub settings: Vec<SettingRow>,
+    /// Every lock that is held.
+    pub locks: Vec<LockRow>,
     /// The jobs of the active runs, deleted ones too.
     pub jobs: Vec<JobRecord>,
     /// Versions that active runs are pinned to and that are not current.
@@ -98,6 +101,7 @@ impl Engine {
             lines,
             fleet: Fleet::default(),
             keys: Keys::default(),
+            locks: Locks::default(),
             loads: Loads::default(),
             tokens: boot
                 .tokens
@@ -147,6 +151,9 @@ impl Engine {
         }
         for run in boot.active {
             engine.revive(now, run);
+        }
+        for row in boot.locks {
+            engine.revive_lock(now, row);
         }
         for key in boot.parked_keys {
             match minute_of_key(&key) {

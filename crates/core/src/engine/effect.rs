@@ -1,8 +1,8 @@
 //! What comes out of a step and is performed only after the commit that made it true.
 
 use crate::model::{
-    CalendarRef, CalendarVersion, CheckpointMark, JobName, JobRecord, NamespaceName, Run, RunId,
-    SettingName, SettingRow, SpecError, Task, TokenRow, WallMs,
+    CalendarRef, CalendarVersion, CheckpointMark, JobName, JobRecord, LockRef, LockRow,
+    NamespaceName, Run, RunId, SettingName, SettingRow, SpecError, Task, TokenRow, WallMs,
 };
 
 use super::{AttemptRef, JobRef, StreamId, Ticket};
@@ -59,6 +59,8 @@ pub enum Reply {
         row: Box<SettingRow>,
         created: bool,
     },
+    /// The caller holds it.
+    Lock(Box<LockRow>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,6 +113,14 @@ pub enum Refusal {
     AlreadyThere(JobRef),
     #[error("idempotency key `{0}` was used for another request within 24 hours: use a new key")]
     KeyReused(String),
+    #[error("lock `{}` is held by `{}`: wait for it, or ask later", .0.lock.name, .0.owner)]
+    LockHeld(Box<LockRow>),
+    #[error("lock `{}` is not held under this fence any more: stop what it guards and acquire it again", .0.name)]
+    LockLost(LockRef),
+    #[error("the namespace holds {0} locks already: release some")]
+    TooManyLocks(usize),
+    #[error("too many wait already ({0} for one lock): ask again later")]
+    TooManyWaiters(usize),
     #[error("there is already a token named `{0}`: choose another name")]
     TokenNameTaken(String),
 }

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use crate::model::{
     Actor, AttemptOutcome, CalendarRef, CalendarSpec, Checkpoint, Fence, IdempotencyEntry,
-    IdempotencyHash, JobId, JobName, JobRecord, JobSpec, JobVersion, JsonText, LogLocator,
-    NamespaceName, ProcessId, Run, RunId, SettingKey, SweepCause, TokenId, Verdict, WallMs,
-    WorkerName,
+    IdempotencyHash, JobId, JobName, JobRecord, JobSpec, JobVersion, JsonText, LockRef,
+    LockRequest, LogLocator, NamespaceName, ProcessId, Run, RunId, SettingKey, SweepCause, TokenId,
+    Verdict, WallMs, WorkerName,
 };
 
 /// Names a caller that waits for a reply.
@@ -82,6 +82,20 @@ pub enum Command {
     DeleteSetting {
         key: SettingKey,
         condition: Condition,
+    },
+    AcquireLock {
+        request: LockRequest,
+    },
+    /// Another term for a hold; `ttl_ms` unless it stays as it is.
+    RenewLock {
+        lock: LockRef,
+        fence: Fence,
+        ttl_ms: Option<u64>,
+    },
+    /// Ends the hold of `fence`; without one, whichever there is.
+    ReleaseLock {
+        lock: LockRef,
+        fence: Option<Fence>,
     },
 }
 

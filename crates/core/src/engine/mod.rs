@@ -36,6 +36,7 @@ mod jobs;
 mod keys;
 mod lines;
 mod load;
+mod locks;
 mod marks;
 mod plan_job;
 mod read_ahead;
@@ -76,6 +77,7 @@ use jobs::Jobs;
 use keys::Keys;
 use lines::Lines;
 use load::Loads;
+use locks::Locks;
 use read_ahead::ReadAhead;
 use runs::Runs;
 use segments::Segments;
@@ -138,6 +140,7 @@ pub struct Engine {
     lines: Lines,
     fleet: Fleet,
     keys: Keys,
+    locks: Locks,
     loads: Loads,
     tokens: BTreeMap<TokenId, TokenRow>,
     settings: BTreeMap<SettingKey, SettingRow>,

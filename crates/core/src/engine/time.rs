@@ -6,9 +6,9 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::model::{JobId, MonoMs, Now, ProcessId, RunId, RunState, WallMs};
+use crate::model::{Fence, JobId, MonoMs, Now, ProcessId, RunId, RunState, WallMs};
 
-use super::{AttemptRef, Engine};
+use super::{AttemptRef, Engine, Ticket};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Timer {
@@ -19,6 +19,8 @@ pub(super) enum Timer {
     Sweep,
     RunDue(RunId),
     Minutes,
+    LockOver(Fence),
+    LockWait(Ticket),
 }
 
 /// A start is written with the run's next change, or alone once the attempt is this old.
@@ -97,6 +99,8 @@ impl Engine {
                 Timer::Sweep => self.read_page(),
                 Timer::RunDue(run) => self.run_due(now, run),
                 Timer::Minutes => self.read_minutes_timed(),
+                Timer::LockOver(hold) => self.lock_over(now, hold),
+                Timer::LockWait(ticket) => self.lock_wait_over(ticket),
             }
         }
         while !self.building.is_nearly_full()

@@ -59,15 +59,17 @@ pub enum AuditKind {
     Run,
     Token,
     Setting,
+    Lock,
 }
 
 impl AuditKind {
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Job,
         Self::Calendar,
         Self::Run,
         Self::Token,
         Self::Setting,
+        Self::Lock,
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -77,6 +79,7 @@ impl AuditKind {
             Self::Run => "run",
             Self::Token => "token",
             Self::Setting => "setting",
+            Self::Lock => "lock",
         }
     }
 }

@@ -84,6 +84,14 @@ impl Limits {
     pub const SETTING_BYTES: usize = 64 * 1024;
     /// Settings of one installation; all of them are held in memory.
     pub const SETTINGS: usize = 10_000;
+    /// Locks that a namespace holds at once; all of them are held in memory.
+    pub const LOCKS: usize = 10_000;
+    pub const LOCK_TTL_MIN_MS: u64 = 1_000;
+    pub const LOCK_TTL_MAX_MS: u64 = 86_400_000;
+    pub const LOCK_WAIT_MS: u64 = 300_000;
+    /// Callers that wait for one lock, and for all together.
+    pub const LOCK_WAITERS: usize = 1_000;
+    pub const LOCK_WAITERS_ALL: usize = 10_000;
     pub const NOTIFY_RULES: usize = 16;
     pub const NOTIFY_ADDRESSES: usize = 50;
     pub const URL_BYTES: usize = 2048;

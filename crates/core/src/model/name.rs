@@ -141,6 +141,10 @@ name!(
     CalendarName, "calendar"
 );
 name!(
+    /// The name of a lock within its namespace.
+    LockName, "lock"
+);
+name!(
     /// The name a worker goes by in listings.
     WorkerName, "worker"
 );

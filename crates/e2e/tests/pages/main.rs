@@ -73,6 +73,11 @@ fn cli() {
 }
 
 #[test]
+fn locks() {
+    read_beside(Some("drumtower dev"), "docs/locks.md", 0);
+}
+
+#[test]
 fn workers() {
     read_beside(Some("drumtower dev"), "docs/workers.md", 4);
 }

@@ -12,7 +12,8 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::MethodRouter;
 use drumtower_core::engine::JobRef;
 use drumtower_core::model::{
-    CalendarName, CalendarRef, JobName, NamespaceName, RunId, SettingKey, TokenId, WorkerName,
+    CalendarName, CalendarRef, JobName, LockName, LockRef, NamespaceName, RunId, SettingKey,
+    TokenId, WorkerName,
 };
 
 use super::Edge;
@@ -93,6 +94,9 @@ pub struct CalendarPath(pub CalendarRef);
 /// The setting that a path names.
 pub struct SettingPath(pub SettingKey);
 
+/// The lock that a path names.
+pub struct LockPath(pub LockRef);
+
 /// The namespace that a path names.
 pub struct NamespacePath(pub NamespaceName);
 
@@ -158,6 +162,18 @@ impl<S: Send + Sync> FromRequestParts<S> for SettingPath {
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let (namespace, name) = pair(parts, state).await?;
         Self::of(&namespace, &name)
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for LockPath {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let (namespace, name) = pair(parts, state).await?;
+        Ok(Self(LockRef {
+            namespace: NamespaceName::new(&namespace)?,
+            name: LockName::new(&name)?,
+        }))
     }
 }
 

@@ -20,6 +20,7 @@ mod gate;
 mod health;
 mod job_view;
 mod jobs;
+mod locks;
 mod log_lines;
 mod log_text;
 mod logs;
@@ -211,6 +212,12 @@ fn handler_of(operation: Operation, verb: MethodFilter) -> Option<MethodRouter<E
         Operation::ShowSetting => on(verb, settings::show),
         Operation::DeleteSetting => on(verb, settings::delete),
         Operation::ListSettings => on(verb, settings::list),
+        Operation::AcquireLock => on(verb, locks::acquire),
+        Operation::RenewLock => on(verb, locks::renew),
+        Operation::ReleaseLock => on(verb, locks::release),
+        Operation::BreakLock => on(verb, locks::delete),
+        Operation::ShowLock => on(verb, locks::show),
+        Operation::ListLocks => on(verb, locks::list),
         Operation::ListNotifications => on(verb, notifications::list),
         Operation::TestNotification => on(verb, notifications::test),
         Operation::ShowJobSchema => on(verb, jobs::schema),

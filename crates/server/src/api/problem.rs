@@ -42,9 +42,12 @@ pub enum Kind {
     NoSuchVersion,
     NoSuchProblem,
     NoSuchWorker,
+    NoSuchLock,
     MethodNotAllowed,
     IdempotencyKeyReused,
     RunNotEnded,
+    LockHeld,
+    LockLost,
     TokenNameTaken,
     CalendarInUse,
     BackupUnderWay,
@@ -84,9 +87,12 @@ impl Kind {
         Self::NoSuchVersion,
         Self::NoSuchProblem,
         Self::NoSuchWorker,
+        Self::NoSuchLock,
         Self::MethodNotAllowed,
         Self::IdempotencyKeyReused,
         Self::RunNotEnded,
+        Self::LockHeld,
+        Self::LockLost,
         Self::TokenNameTaken,
         Self::CalendarInUse,
         Self::BackupUnderWay,
@@ -137,6 +143,7 @@ impl Kind {
             Self::NoSuchRun => (S::NOT_FOUND, "no_such_run", "No such run"),
             Self::NoSuchToken => (S::NOT_FOUND, "no_such_token", "No such token"),
             Self::NoSuchWorker => (S::NOT_FOUND, "no_such_worker", "No such worker"),
+            Self::NoSuchLock => (S::NOT_FOUND, "no_such_lock", "Nobody holds the lock"),
             Self::NoSuchSetting => (S::NOT_FOUND, "no_such_setting", "No such setting"),
             Self::NoSuchVersion => (S::NOT_FOUND, "no_such_version", "No such version"),
             Self::NoSuchProblem => (S::NOT_FOUND, "no_such_problem", "No such problem"),
@@ -151,6 +158,8 @@ impl Kind {
                 "The key was used for another request",
             ),
             Self::RunNotEnded => (S::CONFLICT, "run_not_ended", "The run has not ended"),
+            Self::LockHeld => (S::CONFLICT, "lock_held", "Another holds the lock"),
+            Self::LockLost => (S::CONFLICT, "lock_lost", "The hold is over"),
             Self::TokenNameTaken => (S::CONFLICT, "token_name_taken", "The name is taken"),
             Self::CalendarInUse => (S::CONFLICT, "calendar_in_use", "Jobs use the calendar"),
             Self::BackupUnderWay => (S::CONFLICT, "backup_under_way", "A backup is being made"),
@@ -353,6 +362,14 @@ impl From<Refusal> for Problem {
             Refusal::AlreadyThere(_) | Refusal::SettingThere(_) => Kind::AlreadyThere,
             Refusal::KeyReused(_) => Kind::IdempotencyKeyReused,
             Refusal::TokenNameTaken(_) => Kind::TokenNameTaken,
+            Refusal::LockHeld(_) => Kind::LockHeld,
+            Refusal::LockLost(_) => Kind::LockLost,
+            Refusal::TooManyLocks(_) | Refusal::TooManyWaiters(_) => {
+                return Self {
+                    retry_after_s: Some(1),
+                    ..Self::new(Kind::Overloaded, refusal.to_string())
+                };
+            }
         };
         Self::new(kind, refusal.to_string())
     }

@@ -52,6 +52,12 @@ pub enum Operation {
     ShowSetting,
     DeleteSetting,
     ListSettings,
+    AcquireLock,
+    RenewLock,
+    ReleaseLock,
+    BreakLock,
+    ShowLock,
+    ListLocks,
     MakeBackup,
     ListBackups,
     ListNotifications,
@@ -105,6 +111,7 @@ const ANY_ROLE: Who = Who::Roles(&[Role::Admin, Role::Operator, Role::Viewer, Ro
 const JOB: &str = "/api/v1/namespaces/{namespace}/jobs/{name}";
 const CALENDAR: &str = "/api/v1/namespaces/{namespace}/calendars/{name}";
 
+const LOCK: &str = "/api/v1/namespaces/{namespace}/locks/{name}";
 const SETTING: &str = "/api/v1/namespaces/{namespace}/settings/{name}";
 
 pub const DOORS: &[Door] = &[
@@ -278,6 +285,27 @@ pub const DOORS: &[Door] = &[
         "/api/v1/namespaces/{namespace}/settings",
         ACT,
     ),
+    rest(
+        Operation::AcquireLock,
+        Verb::Post,
+        "/api/v1/namespaces/{namespace}/locks/{name}/acquire",
+        ACT,
+    ),
+    rest(
+        Operation::RenewLock,
+        Verb::Post,
+        "/api/v1/namespaces/{namespace}/locks/{name}/renew",
+        ACT,
+    ),
+    rest(
+        Operation::ReleaseLock,
+        Verb::Post,
+        "/api/v1/namespaces/{namespace}/locks/{name}/release",
+        ACT,
+    ),
+    rest(Operation::BreakLock, Verb::Delete, LOCK, ACT),
+    rest(Operation::ShowLock, Verb::Get, LOCK, LOOK),
+    rest(Operation::ListLocks, Verb::Get, "/api/v1/locks", LOOK),
     rest(Operation::MakeBackup, Verb::Post, "/api/v1/backups", MANAGE),
     rest(Operation::ListBackups, Verb::Get, "/api/v1/backups", MANAGE),
     rest(

@@ -39,6 +39,7 @@ pub(super) fn take_and_read(
         counters: reader.counters()?,
         tokens: reader.tokens()?,
         settings: reader.settings()?,
+        locks: reader.locks(None, None, usize::MAX)?,
         jobs,
         versions,
         active,

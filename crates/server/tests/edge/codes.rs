@@ -15,6 +15,7 @@ use crate::server::{Server, eventually};
 use crate::worker::{Worker, hello};
 
 const JOB: &str = "/api/v1/namespaces/default/jobs/x";
+const LOCK: &str = "/api/v1/namespaces/default/locks/import";
 const DAYS: &str = "/api/v1/namespaces/default/calendars/days";
 
 #[tokio::test(flavor = "multi_thread")]
@@ -55,6 +56,20 @@ async fn provoke(server: &Server, kind: Kind) -> Answer {
         Kind::NoSuchCalendar => admin.get("/api/v1/namespaces/default/calendars/none").await,
         Kind::NoSuchRun => admin.get("/api/v1/runs/run_0000000000001").await,
         Kind::NoSuchToken => admin.delete("/api/v1/tokens/tok_0000000000001").await,
+        Kind::NoSuchLock => admin.get(LOCK).await,
+        Kind::LockHeld => {
+            let acquire = format!("{LOCK}/acquire");
+            admin
+                .post(&acquire, &json!({"owner": "one"}))
+                .await
+                .expect(200);
+            admin.post(&acquire, &json!({"owner": "two"})).await
+        }
+        Kind::LockLost => {
+            admin
+                .post(&format!("{LOCK}/renew"), &json!({"fence": "1"}))
+                .await
+        }
         Kind::NoSuchSetting => {
             admin
                 .get("/api/v1/namespaces/default/settings/notify")

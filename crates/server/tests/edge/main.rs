@@ -12,6 +12,7 @@ mod explaining;
 mod faults;
 mod jobs;
 mod listings;
+mod locks;
 mod logs;
 mod metrics;
 mod next;

@@ -102,7 +102,9 @@ async fn its_examples_of_requests_are_taken() {
         let Some(content) = operation["requestBody"]["content"].as_object() else {
             continue;
         };
-        if path.contains("{id}") {
+        // No example knows the fence of a hold.
+        let by_fence = path.ends_with("/renew") || path.ends_with("/release");
+        if path.contains("{id}") || by_fence {
             continue;
         }
         let path = path

@@ -77,6 +77,12 @@ fn expected(operation: Operation) -> [u16; 8] {
         Operation::ShowSetting => [401, 401, 403, 200, 403, 200, 403, 403],
         Operation::DeleteSetting => [401, 401, 403, 204, 403, 204, 403, 403],
         Operation::ListSettings => [401, 401, 403, 200, 403, 200, 403, 403],
+        Operation::AcquireLock => [401, 401, 403, 200, 403, 200, 403, 403],
+        Operation::RenewLock => [401, 401, 403, 200, 403, 200, 403, 403],
+        Operation::ReleaseLock => [401, 401, 403, 204, 403, 204, 403, 403],
+        Operation::BreakLock => [401, 401, 403, 204, 403, 204, 403, 403],
+        Operation::ShowLock => [401, 401, 200, 200, 403, 200, 403, 403],
+        Operation::ListLocks => [401, 401, 200, 200, 403, 200, 200, 200],
         Operation::MakeBackup => [401, 401, 403, 403, 403, 201, 403, 403],
         Operation::ListBackups => [401, 401, 403, 403, 403, 200, 403, 403],
         Operation::ListNotifications => [401, 401, 200, 200, 403, 200, 200, 200],
@@ -137,6 +143,8 @@ struct Objects {
     calendar: String,
     run: String,
     token: String,
+    /// Of the lock that is called like the job.
+    fence: Value,
 }
 
 async fn objects(server: &Server) -> Objects {
@@ -161,6 +169,9 @@ async fn objects(server: &Server) -> Objects {
         .put("/api/v1/namespaces/a/settings/notify", &notify())
         .await
         .success();
+    let acquire = format!("/api/v1/namespaces/a/locks/{job}/acquire");
+    let held = admin.post(&acquire, &json!({"owner": "sweep"})).await;
+    let fence = held.expect(200)["fence"].clone();
     let token = json!({"name": rand_name(), "role": "viewer", "namespace": "a"});
     let token = admin.post("/api/v1/tokens", &token).await.expect(201);
     let text = |value: &Value| value["id"].as_str().unwrap().to_owned();
@@ -169,6 +180,7 @@ async fn objects(server: &Server) -> Objects {
         calendar: days,
         run: text(&run),
         token: text(&token),
+        fence,
     }
 }
 
@@ -207,6 +219,8 @@ async fn knock(server: &Server, caller: &Caller, operation: Operation, call: Cal
         }
         Operation::PutCalendar => Some(calendar()),
         Operation::PutSetting => Some(notify()),
+        Operation::AcquireLock => Some(json!({"owner": "sweep"})),
+        Operation::RenewLock | Operation::ReleaseLock => Some(json!({"fence": objects.fence})),
         Operation::TestNotification => Some(json!({"namespace": "a", "job": name})),
         Operation::PreviewSchedule => Some(json!({
             "namespace": "a",
@@ -321,7 +335,9 @@ async fn strangers_see_nothing() {
     for token in items(stranger.get("/api/v1/tokens").await.expect(200)) {
         assert_eq!(token["namespace"], "b");
     }
+    assert!(items(stranger.get("/api/v1/locks").await.expect(200)).is_empty());
     for path in [
+        "/api/v1/locks?namespace=a",
         "/api/v1/jobs?namespace=a",
         "/api/v1/runs?namespace=a",
         "/api/v1/calendars?namespace=a",

@@ -135,6 +135,7 @@ pub const EXERCISES: &[Exercise] = &[
     ("many idempotency keys", keys::many),
     ("tokens are inserted and replaced", system::tokens),
     ("settings are inserted and replaced", records::settings),
+    ("locks are taken, replaced and given back", records::locks),
     (
         "the audit log is listed newest first, by filter",
         records::audit,

@@ -1,9 +1,9 @@
-//! Settings and the audit log.
+//! Settings, locks and the audit log.
 
 use drumtower_core::change::{ChangeSet, Prune};
 use drumtower_core::model::{
-    Actor, AuditAction, AuditEntry, AuditId, AuditKind, AuditObject, Change, JsonText, SettingKey,
-    SettingName, SettingRow, WallMs,
+    Actor, AuditAction, AuditEntry, AuditId, AuditKind, AuditObject, Change, Fence, JsonText,
+    LockName, LockRef, LockRow, SettingKey, SettingName, SettingRow, WallMs,
 };
 
 use super::World;
@@ -41,6 +41,50 @@ pub fn settings(world: &mut World) {
             setting(Some("b"), 2, None),
         ]
     );
+}
+
+pub fn locks(world: &mut World) {
+    let lock = |of: &str, name: &str, fence| LockRow {
+        lock: LockRef {
+            namespace: namespace(of),
+            name: LockName::new(name).expect("a name"),
+        },
+        owner: "a holder".to_owned(),
+        fence: Fence(fence),
+        ttl_ms: 30_000,
+        acquired: T0,
+        actor: Actor::new("operator"),
+    };
+    let taken = |rows: &[LockRow]| ChangeSet {
+        locks: rows
+            .iter()
+            .map(|row| (row.lock.clone(), Some(row.clone())))
+            .collect(),
+        ..ChangeSet::default()
+    };
+    let (one, two, other) = (lock("a", "x", 1), lock("a", "y", 2), lock("b", "x", 3));
+    world.commit(taken(&[one.clone(), two.clone(), other.clone()]));
+    let again = lock("a", "x", 4);
+    world.commit(taken(std::slice::from_ref(&again)));
+    world.commit(ChangeSet {
+        locks: [two.lock.clone(), lock("c", "never", 9).lock]
+            .map(|lock| (lock, None))
+            .into(),
+        ..ChangeSet::default()
+    });
+    let read = world.read();
+    let page = |of: Option<&str>, after: Option<&LockRef>, limit| {
+        let of = of.map(namespace);
+        read.locks(of.as_ref(), after, limit)
+            .expect("they are read")
+    };
+    assert_eq!(page(None, None, 10), [again.clone(), other.clone()]);
+    let (first, second) = (std::slice::from_ref(&again), std::slice::from_ref(&other));
+    assert_eq!(page(None, None, 1), first);
+    assert_eq!(page(None, Some(&again.lock), 10), second);
+    assert_eq!(page(Some("a"), None, 10), first);
+    assert_eq!(read.lock(&again.lock).expect("it is read"), Some(again));
+    assert_eq!(read.lock(&two.lock).expect("it is read"), None);
 }
 
 const MINUTE_MS: i64 = 60_000;

@@ -195,6 +195,12 @@ impl State {
         }
         self.tokens.extend(changes.tokens.clone());
         self.settings.extend(changes.settings.clone());
+        for (lock, row) in &changes.locks {
+            match row {
+                Some(row) => self.locks.insert(lock.clone(), row.clone()),
+                None => self.locks.remove(lock),
+            };
+        }
         self.audit.extend(changes.audit.clone());
         if let Some(prune) = &changes.prune {
             self.prune(prune, changes.seq);

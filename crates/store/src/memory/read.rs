@@ -5,8 +5,8 @@ use std::ops::Bound::{Excluded, Included, Unbounded};
 
 use drumtower_core::model::{
     AuditId, CalendarRef, CalendarVersion, Checkpoint, IdempotencyEntry, IdempotencyHash, JobId,
-    JobName, JobRecord, JobRow, JobVersion, Meta, NamespaceName, Run, RunId, SegmentRow,
-    SettingRow, SweepRow, TokenRow, Unfired, WallMs,
+    JobName, JobRecord, JobRow, JobVersion, LockRef, LockRow, Meta, NamespaceName, Run, RunId,
+    SegmentRow, SettingRow, SweepRow, TokenRow, Unfired, WallMs,
 };
 
 use super::state::State;
@@ -315,6 +315,24 @@ impl Read for Reader {
 
     fn tokens(&self) -> Result<Vec<TokenRow>, Error> {
         Ok(lock(&self.state).tokens.values().cloned().collect())
+    }
+
+    fn lock(&self, lock: &LockRef) -> Result<Option<LockRow>, Error> {
+        Ok(self::lock(&self.state).locks.get(lock).cloned())
+    }
+
+    fn locks(
+        &self,
+        namespace: Option<&NamespaceName>,
+        after: Option<&LockRef>,
+        limit: usize,
+    ) -> Result<Vec<LockRow>, Error> {
+        let state = lock(&self.state);
+        let rows = state.locks.values();
+        let wanted = rows
+            .filter(|row| namespace.is_none_or(|namespace| *namespace == row.lock.namespace))
+            .filter(|row| after.is_none_or(|after| row.lock > *after));
+        Ok(wanted.take(limit).cloned().collect())
     }
 
     fn settings(&self) -> Result<Vec<SettingRow>, Error> {

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use drumtower_core::model::{
     AuditEntry, AuditId, CalendarRef, CalendarVersion, Checkpoint, Counters, IdempotencyEntry,
-    IdempotencyHash, JobId, JobName, JobRow, JobVersion, Meta, NamespaceName, Origin, Retention,
-    Run, RunId, ScheduleRow, SegmentId, SegmentRow, SessionId, SessionRow, SettingKey, SettingRow,
-    SweepCause, SweepRow, TokenId, TokenRow, Unfired, WallMs,
+    IdempotencyHash, JobId, JobName, JobRow, JobVersion, LockRef, LockRow, Meta, NamespaceName,
+    Origin, Retention, Run, RunId, ScheduleRow, SegmentId, SegmentRow, SessionId, SessionRow,
+    SettingKey, SettingRow, SweepCause, SweepRow, TokenId, TokenRow, Unfired, WallMs,
 };
 
 use crate::PrunedRow;
@@ -39,6 +39,7 @@ pub(super) struct State {
     pub keys_made: u64,
     pub tokens: BTreeMap<TokenId, TokenRow>,
     pub settings: BTreeMap<SettingKey, SettingRow>,
+    pub locks: BTreeMap<LockRef, LockRow>,
     pub audit: BTreeMap<AuditId, AuditEntry>,
     pub rollups: BTreeMap<Key, Tally>,
     pub pruned: BTreeMap<NamespaceName, PrunedRow>,
@@ -84,6 +85,7 @@ impl State {
             keys_made: 0,
             tokens: BTreeMap::new(),
             settings: BTreeMap::new(),
+            locks: BTreeMap::new(),
             audit: BTreeMap::new(),
             rollups: BTreeMap::new(),
             pruned: BTreeMap::new(),

@@ -5,7 +5,7 @@ use drumtower_core::model::{JobRow, WallMs};
 use rusqlite::{CachedStatement, Connection, Params, params};
 
 use super::derived::{Batch, Derived};
-use super::{calendar_rows, checkpoint_rows, codec, keys, prune, record_rows, run_rows};
+use super::{calendar_rows, checkpoint_rows, codec, keys, lock_rows, prune, record_rows, run_rows};
 use crate::Error;
 
 /// Moves the session row on. False when it is not at `seq - 1`, is revoked, or is not there.
@@ -44,6 +44,7 @@ pub fn everything(
     keys(conn, changes, derived, &mut batch)?;
     tokens(conn, changes)?;
     record_rows::settings(conn, changes)?;
+    lock_rows::apply(conn, changes)?;
     record_rows::audit(conn, changes)?;
     if let Some(prune) = &changes.prune {
         prune::step(conn, prune, changes.seq, derived, &mut batch)?;

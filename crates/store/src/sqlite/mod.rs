@@ -26,6 +26,7 @@ mod job_rows;
 mod keys;
 mod list_runs;
 mod lock;
+mod lock_rows;
 mod merge;
 mod migrate;
 mod packed;

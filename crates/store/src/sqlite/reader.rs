@@ -4,8 +4,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use drumtower_core::model::{
     AuditId, CalendarRef, CalendarVersion, Checkpoint, IdempotencyEntry, IdempotencyHash, JobId,
-    JobName, JobRecord, JobVersion, Meta, NamespaceName, Run, RunId, SegmentId, SegmentRow,
-    SessionId, SettingRow, SweepRow, TokenRow, Unfired, WallMs,
+    JobName, JobRecord, JobVersion, LockRef, LockRow, Meta, NamespaceName, Run, RunId, SegmentId,
+    SegmentRow, SessionId, SettingRow, SweepRow, TokenRow, Unfired, WallMs,
 };
 use rusqlite::{Connection, Row, params};
 
@@ -14,8 +14,8 @@ use super::list_runs::{self, View};
 use super::pool::Pool;
 use super::run_rows::Payloads;
 use super::{
-    calendar_rows, checkpoint_rows, chunk, codec, history, job_rows, migrate, packed, record_rows,
-    rollups,
+    calendar_rows, checkpoint_rows, chunk, codec, history, job_rows, lock_rows, migrate, packed,
+    record_rows, rollups,
 };
 use crate::tally::merge_all;
 use crate::{
@@ -342,6 +342,19 @@ impl Read for Reader {
         })?;
         tokens.sort_by_key(|token: &TokenRow| token.id);
         Ok(tokens)
+    }
+
+    fn lock(&self, lock: &LockRef) -> Result<Option<LockRow>, Error> {
+        self.read(|conn| lock_rows::one(conn, lock))
+    }
+
+    fn locks(
+        &self,
+        namespace: Option<&NamespaceName>,
+        after: Option<&LockRef>,
+        limit: usize,
+    ) -> Result<Vec<LockRow>, Error> {
+        self.read(|conn| lock_rows::page(conn, namespace, after, limit))
     }
 
     fn settings(&self) -> Result<Vec<SettingRow>, Error> {

@@ -184,4 +184,10 @@ const VERSION_3: &[&str] = &[
 const VERSION_4: &[&str] = &[
     // What runs can go on from.
     "CREATE TABLE checkpoint(run INTEGER PRIMARY KEY, number INTEGER NOT NULL, body BLOB NOT NULL)",
+    // Locks that are held; one that is not has no row.
+    "CREATE TABLE lock(
+       namespace TEXT NOT NULL,
+       name TEXT NOT NULL,
+       body BLOB NOT NULL,
+       PRIMARY KEY(namespace, name)) WITHOUT ROWID",
 ];

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use drumtower_core::change::{ChangeSet, JobChange, Prune, RunChange, ScheduleChange};
 use drumtower_core::model::{
     Actor, AuditAction, AuditEntry, AuditId, AuditKind, AuditObject, CalendarRef, CalendarVersion,
-    Checkpoint, Counters, Epoch, IdempotencyEntry, IdempotencyHash, JobId, JobRow, JobVersion,
-    JsonText, Origin, Pause, Progress, Retention, Role, Run, RunId, RunState, ScheduleRow,
-    SegmentId, SegmentRow, SessionId, SettingKey, SettingName, SettingRow, SweepCause, SweepRow,
-    TokenId, TokenRow, Unfired, UnfiredReason, WallMs,
+    Checkpoint, Counters, Epoch, Fence, IdempotencyEntry, IdempotencyHash, JobId, JobRow,
+    JobVersion, JsonText, LockName, LockRef, LockRow, Origin, Pause, Progress, Retention, Role,
+    Run, RunId, RunState, ScheduleRow, SegmentId, SegmentRow, SessionId, SettingKey, SettingName,
+    SettingRow, SweepCause, SweepRow, TokenId, TokenRow, Unfired, UnfiredReason, WallMs,
 };
 use drumtower_store::conformance::sample::{self, T0};
 
@@ -487,7 +487,7 @@ impl Generator {
         }
     }
 
-    /// Settings and entries of the audit log; some of the entries are old enough to go.
+    /// Settings, locks and entries of the audit log; some of the entries are old enough to go.
     fn records(&mut self, changes: &mut ChangeSet) {
         if self.random.one_in(8) {
             let names = [None, Some(sample::namespace("default"))];
@@ -503,6 +503,21 @@ impl Generator {
                 actor: Actor::new("ann"),
             };
             changes.settings.insert(key, row);
+        }
+        if self.random.one_in(4) {
+            let row = LockRow {
+                lock: LockRef {
+                    namespace: sample::namespace("default"),
+                    name: LockName::new(&format!("lock-{}", self.random.below(4))).expect("a name"),
+                },
+                owner: "somebody".to_owned(),
+                fence: Fence(self.random.below(1_000)),
+                ttl_ms: 30_000,
+                acquired: self.now(),
+                actor: Actor::new("ann"),
+            };
+            let held = self.random.one_in(2);
+            changes.locks.insert(row.lock.clone(), held.then_some(row));
         }
         if self.random.one_in(4) {
             let back = self.random.below(2) as i64 * (AuditEntry::KEPT_MS + 1);

@@ -9,6 +9,7 @@ mod pause_job;
 mod put_calendar;
 mod put_job;
 mod put_setting;
+mod release_lock;
 mod resume_job;
 mod revoke_token;
 mod trigger_runs;
@@ -65,6 +66,18 @@ impl Engine {
             Command::DeleteSetting { key, condition } => {
                 self.delete_setting(now, &actor, &key, condition)
             }
+            Command::AcquireLock { request } => {
+                match self.acquire_lock(now, ticket, &actor, request) {
+                    Some(answer) => answer,
+                    None => return Step::Done,
+                }
+            }
+            Command::RenewLock {
+                lock,
+                fence,
+                ttl_ms,
+            } => self.renew_lock(now, &lock, fence, ttl_ms),
+            Command::ReleaseLock { lock, fence } => self.give_back_lock(now, &actor, &lock, fence),
         };
         self.effect(Effect::Reply { ticket, reply });
         Step::Done
@@ -103,7 +116,10 @@ impl Engine {
             | Command::CreateToken { .. }
             | Command::RevokeToken { .. }
             | Command::PutSetting { .. }
-            | Command::DeleteSetting { .. } => Vec::new(),
+            | Command::DeleteSetting { .. }
+            | Command::AcquireLock { .. }
+            | Command::RenewLock { .. }
+            | Command::ReleaseLock { .. } => Vec::new(),
         };
         keys.sort_unstable();
         keys.dedup();

@@ -22,6 +22,7 @@ pub(super) struct Tables {
     pub(super) calendars: BTreeMap<(CalendarRef, u32), CalendarVersion>,
     pub(super) sweeps: BTreeMap<SweepCause, SweepRow>,
     pub(super) settings: BTreeMap<SettingKey, SettingRow>,
+    pub(super) locks: BTreeMap<LockRef, LockRow>,
     pub(super) audit: BTreeMap<AuditId, AuditEntry>,
 }
 
@@ -99,6 +100,12 @@ impl Tables {
         }
         self.sweeps.extend(changes.sweeps);
         self.settings.extend(changes.settings);
+        for (lock, row) in changes.locks {
+            match row {
+                Some(row) => self.locks.insert(lock, row),
+                None => self.locks.remove(&lock),
+            };
+        }
         for (id, entry) in changes.audit {
             assert!(self.audit.insert(id, entry).is_none(), "{id} twice");
         }

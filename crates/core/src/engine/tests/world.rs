@@ -96,6 +96,7 @@ impl World {
             counters: tables.counters.clone().into_iter().collect(),
             tokens: Vec::new(),
             settings: tables.settings.values().cloned().collect(),
+            locks: tables.locks.values().cloned().collect(),
             jobs: jobs
                 .into_iter()
                 .filter_map(|id| tables.record(id))

@@ -19,17 +19,19 @@ pub enum Tag {
     Calendars,
     Runs,
     Workers,
+    Locks,
     Tokens,
     System,
 }
 
 impl Tag {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::Jobs,
         Self::Schedules,
         Self::Calendars,
         Self::Runs,
         Self::Workers,
+        Self::Locks,
         Self::Tokens,
         Self::System,
     ];
@@ -41,6 +43,7 @@ impl Tag {
             Self::Calendars => ("calendars", "Sets of days that schedules share."),
             Self::Runs => ("runs", "One execution of a job each."),
             Self::Workers => ("workers", "Who executes runs."),
+            Self::Locks => ("locks", "What only one may do at a time."),
             Self::Tokens => ("tokens", "Who may call."),
             Self::System => ("system", "The server itself."),
         }

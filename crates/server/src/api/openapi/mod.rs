@@ -7,6 +7,7 @@
 mod calendars;
 mod entry;
 mod jobs;
+mod locks;
 mod parameters;
 mod records;
 mod runs;
@@ -140,6 +141,12 @@ fn describe(operation: Operation, schemas: &mut Schemas) -> Option<Entry> {
         Operation::ShowSetting => records::show_setting(schemas),
         Operation::DeleteSetting => records::delete_setting(),
         Operation::ListSettings => records::settings(schemas),
+        Operation::AcquireLock => locks::acquire(schemas),
+        Operation::RenewLock => locks::renew(schemas),
+        Operation::ReleaseLock => locks::release(schemas),
+        Operation::BreakLock => locks::delete(),
+        Operation::ShowLock => locks::show(schemas),
+        Operation::ListLocks => locks::list(schemas),
         Operation::MakeBackup => system::make_backup(schemas),
         Operation::ListBackups => system::backups(schemas),
         Operation::ListNotifications => records::notifications(schemas),

@@ -1,0 +1,290 @@
+//! Who holds which lock, until when, and who waits for it.
+//!
+//! ```text
+//! free ──acquire──► held ──release | term over──► the longest waiting holds it, or free
+//!                     └─renew─┘
+//! ```
+//!
+//! Invariants
+//! - A lock has one holder at a time, and each hold has a fence greater than all before it.
+//! - A term runs on the monotonic clock from when the request arrived, which is later than when the holder sent it, and a
+//!   hundredth longer: the holder stops believing in its hold before anyone else gets it.
+//! - Every answer, also to a renewal, is an effect of a commit: a server that lost its session gives and renews nothing.
+//! - Who waits is in memory only. After a restart the waiting ask again, and find their hold if they had got it.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::model::{
+    Actor, Fence, Limits, LockRef, LockRequest, LockRow, MonoMs, NamespaceName, Now,
+};
+use crate::wheel;
+
+use super::time::Timer;
+use super::{Effect, Engine, Refusal, Reply, Ticket};
+
+#[derive(Debug, Default)]
+pub(super) struct Locks {
+    held: BTreeMap<LockRef, Held>,
+    /// How many a namespace holds.
+    counts: BTreeMap<NamespaceName, usize>,
+    /// Which lock a hold is of.
+    holds: BTreeMap<Fence, LockRef>,
+    /// Which lock a caller waits for.
+    waiting: BTreeMap<Ticket, LockRef>,
+}
+
+#[derive(Debug)]
+struct Held {
+    row: LockRow,
+    until: MonoMs,
+    /// Rings when the term is over.
+    timer: wheel::Key,
+    queue: VecDeque<Waiter>,
+}
+
+#[derive(Debug)]
+struct Waiter {
+    ticket: Ticket,
+    actor: Actor,
+    owner: String,
+    ttl_ms: u64,
+    timer: wheel::Key,
+}
+
+impl Locks {
+    pub(super) fn row(&self, lock: &LockRef) -> Option<&LockRow> {
+        self.held.get(lock).map(|held| &held.row)
+    }
+}
+
+/// A hundredth longer than its holder counts, for clocks that do not run alike.
+fn term(ttl_ms: u64) -> u64 {
+    ttl_ms + ttl_ms / 100 + 1
+}
+
+impl Engine {
+    /// A lock that was held when the last engine ended: its whole term begins anew.
+    pub(super) fn revive_lock(&mut self, now: Now, row: LockRow) {
+        self.hold(now, row, VecDeque::new());
+    }
+
+    /// Gives the lock to whoever asks; `None` when the caller waits for it.
+    pub(super) fn acquire_lock(
+        &mut self,
+        now: Now,
+        ticket: Ticket,
+        actor: &Actor,
+        request: LockRequest,
+    ) -> Option<Result<Reply, Refusal>> {
+        if let Err(fault) = request.check() {
+            return Some(Err(Refusal::Invalid(fault)));
+        }
+        let Some(held) = self.locks.held.get_mut(&request.lock) else {
+            return Some(self.acquire_free(now, actor, request));
+        };
+        if held.row.owner == request.owner {
+            let fence = held.row.fence;
+            return Some(self.renew_lock(now, &request.lock, fence, Some(request.ttl_ms)));
+        }
+        if request.wait_ms == 0 {
+            return Some(Err(Refusal::LockHeld(Box::new(held.row.clone()))));
+        }
+        self.wait_for_lock(now, ticket, actor, request)
+    }
+
+    fn acquire_free(
+        &mut self,
+        now: Now,
+        actor: &Actor,
+        request: LockRequest,
+    ) -> Result<Reply, Refusal> {
+        let namespace = &request.lock.namespace;
+        if self.locks.counts.get(namespace).copied().unwrap_or(0) >= Limits::LOCKS {
+            return Err(Refusal::TooManyLocks(Limits::LOCKS));
+        }
+        let row = self.give_lock(
+            now,
+            request.lock,
+            actor.clone(),
+            request.owner,
+            request.ttl_ms,
+            VecDeque::new(),
+        );
+        Ok(Reply::Lock(Box::new(row)))
+    }
+
+    fn wait_for_lock(
+        &mut self,
+        now: Now,
+        ticket: Ticket,
+        actor: &Actor,
+        request: LockRequest,
+    ) -> Option<Result<Reply, Refusal>> {
+        let crowded = self.locks.waiting.len() >= Limits::LOCK_WAITERS_ALL;
+        let at = now.mono.plus(request.wait_ms);
+        let held = self.locks.held.get_mut(&request.lock)?;
+        let same = |waiter: &&mut Waiter| waiter.owner == request.owner;
+        let before = held.queue.iter_mut().find(same);
+        if before.is_none() && (crowded || held.queue.len() >= Limits::LOCK_WAITERS) {
+            return Some(Err(Refusal::TooManyWaiters(Limits::LOCK_WAITERS)));
+        }
+        let waiter = Waiter {
+            ticket,
+            actor: actor.clone(),
+            owner: request.owner.clone(),
+            ttl_ms: request.ttl_ms,
+            timer: self.wheel.insert(at.0, Timer::LockWait(ticket)),
+        };
+        let row = held.row.clone();
+        match held.queue.iter_mut().find(same) {
+            // The one before has lost its connection: the place in the queue is kept.
+            Some(place) => {
+                let gone = std::mem::replace(place, waiter);
+                self.wheel.cancel(gone.timer);
+                self.locks.waiting.remove(&gone.ticket);
+                self.effect(Effect::Reply {
+                    ticket: gone.ticket,
+                    reply: Err(Refusal::LockHeld(Box::new(row))),
+                });
+            }
+            None => held.queue.push_back(waiter),
+        }
+        self.locks.waiting.insert(ticket, request.lock);
+        None
+    }
+
+    /// Lets the holder of `fence` hold on for another term.
+    pub(super) fn renew_lock(
+        &mut self,
+        now: Now,
+        lock: &LockRef,
+        fence: Fence,
+        ttl_ms: Option<u64>,
+    ) -> Result<Reply, Refusal> {
+        let held = self.locks.held.get_mut(lock);
+        let Some(held) = held.filter(|held| held.row.fence == fence) else {
+            return Err(Refusal::LockLost(lock.clone()));
+        };
+        if let Some(ttl_ms) = ttl_ms.filter(|ttl_ms| *ttl_ms != held.row.ttl_ms) {
+            crate::model::check_ttl(ttl_ms).map_err(Refusal::Invalid)?;
+            held.row.ttl_ms = ttl_ms;
+            self.building.lock(lock);
+        }
+        held.until = now.mono.plus(term(held.row.ttl_ms));
+        self.wheel.cancel(held.timer);
+        held.timer = self.wheel.insert(held.until.0, Timer::LockOver(fence));
+        let row = held.row.clone();
+        self.building.want_renewal();
+        Ok(Reply::Lock(Box::new(row)))
+    }
+
+    /// Ends a hold: that of `fence`, or whichever there is.
+    pub(super) fn release_lock(
+        &mut self,
+        now: Now,
+        lock: &LockRef,
+        fence: Option<Fence>,
+    ) -> Result<LockRow, Refusal> {
+        let row = self.locks.row(lock);
+        let mine = |row: &&LockRow| fence.is_none_or(|fence| fence == row.fence);
+        let Some(row) = row.filter(mine).cloned() else {
+            return Err(Refusal::LockLost(lock.clone()));
+        };
+        self.free_lock(now, lock);
+        Ok(row)
+    }
+
+    /// The term of a hold is over, unless it was renewed after the timer rang.
+    pub(super) fn lock_over(&mut self, now: Now, fence: Fence) {
+        let over = |held: &Held| held.until <= now.mono;
+        if let Some(lock) = self.locks.holds.get(&fence).cloned()
+            && self.locks.held.get(&lock).is_some_and(over)
+        {
+            self.free_lock(now, &lock);
+        }
+    }
+
+    /// The caller has waited for as long as it wanted to.
+    pub(super) fn lock_wait_over(&mut self, ticket: Ticket) {
+        let Some(lock) = self.locks.waiting.remove(&ticket) else {
+            return;
+        };
+        if let Some(held) = self.locks.held.get_mut(&lock) {
+            held.queue.retain(|waiter| waiter.ticket != ticket);
+            let row = Box::new(held.row.clone());
+            self.effect(Effect::Reply {
+                ticket,
+                reply: Err(Refusal::LockHeld(row)),
+            });
+        }
+    }
+
+    fn free_lock(&mut self, now: Now, lock: &LockRef) {
+        let Some(mut held) = self.locks.held.remove(lock) else {
+            return;
+        };
+        self.wheel.cancel(held.timer);
+        self.locks.holds.remove(&held.row.fence);
+        if let Some(count) = self.locks.counts.get_mut(&lock.namespace) {
+            *count -= 1;
+            if *count == 0 {
+                self.locks.counts.remove(&lock.namespace);
+            }
+        }
+        self.building.lock(lock);
+        let Some(next) = held.queue.pop_front() else {
+            return;
+        };
+        self.wheel.cancel(next.timer);
+        self.locks.waiting.remove(&next.ticket);
+        let row = self.give_lock(
+            now,
+            lock.clone(),
+            next.actor,
+            next.owner,
+            next.ttl_ms,
+            held.queue,
+        );
+        self.effect(Effect::Reply {
+            ticket: next.ticket,
+            reply: Ok(Reply::Lock(Box::new(row))),
+        });
+    }
+
+    fn give_lock(
+        &mut self,
+        now: Now,
+        lock: LockRef,
+        actor: Actor,
+        owner: String,
+        ttl_ms: u64,
+        queue: VecDeque<Waiter>,
+    ) -> LockRow {
+        let row = LockRow {
+            fence: self.segments.fence(lock.segment(), now.wall),
+            lock,
+            owner,
+            ttl_ms,
+            acquired: now.wall,
+            actor,
+        };
+        self.building.lock(&row.lock);
+        self.hold(now, row.clone(), queue);
+        row
+    }
+
+    fn hold(&mut self, now: Now, row: LockRow, queue: VecDeque<Waiter>) {
+        let until = now.mono.plus(term(row.ttl_ms));
+        let timer = self.wheel.insert(until.0, Timer::LockOver(row.fence));
+        let lock = row.lock.clone();
+        self.locks.holds.insert(row.fence, lock.clone());
+        *self.locks.counts.entry(lock.namespace.clone()).or_default() += 1;
+        let held = Held {
+            row,
+            until,
+            timer,
+            queue,
+        };
+        self.locks.held.insert(lock, held);
+    }
+}

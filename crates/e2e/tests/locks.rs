@@ -1,0 +1,112 @@
+//! Locks around commands: one at a time, and stopped when the lock is lost.
+
+#![cfg(target_os = "linux")]
+
+use std::process::Stdio;
+
+use drumtower_e2e::{Cli, Server, Site, eventually};
+
+struct World {
+    site: Site,
+    server: Server,
+    cli: Cli,
+}
+
+fn world() -> World {
+    let site = Site::new();
+    let server = Server::start(&site);
+    let cli = Cli::new(site.dir("home")).env("DRUMTOWER_DATA", server.data().display().to_string());
+    World { site, server, cli }
+}
+
+#[test]
+fn commands_run_one_after_the_other_and_say_how_they_ended() {
+    let world = world();
+    let log = world.site.dir("home").join("log");
+    // Whoever comes while another is inside finds its mark.
+    let inside = "test ! -e inside && touch inside && echo $DRUMTOWER_LOCK_FENCE >> log && sleep 0.1 && rm inside";
+    let arguments = [
+        "lock", "run", "import", "--wait", "2m", "--", "sh", "-c", inside,
+    ];
+    let many: Vec<_> = (0..5)
+        .map(|_| world.cli.command(&arguments).spawn().expect("it starts"))
+        .collect();
+    for mut one in many {
+        assert!(one.wait().expect("it ends").success());
+    }
+    let fences: Vec<u64> = std::fs::read_to_string(log)
+        .expect("they wrote")
+        .lines()
+        .map(|line| line.parse().expect("a number"))
+        .collect();
+    assert!(fences.len() == 5 && fences.is_sorted(), "{fences:?}");
+    let done = world
+        .cli
+        .run(&["lock", "run", "import", "--", "sh", "-c", "exit 7"]);
+    assert_eq!(done.code, 7, "{done:?}");
+    assert_eq!(world.cli.ok(&["lock", "list", "-o", "json"]).trim(), "[]");
+    world
+        .cli
+        .fails(2, &["lock", "run", "import", "--", "/no/such/program"]);
+    assert_eq!(world.cli.ok(&["lock", "list", "-o", "json"]).trim(), "[]");
+}
+
+#[test]
+fn a_lock_that_another_holds_is_refused_with_its_owner() {
+    let world = world();
+    let fence = world
+        .cli
+        .ok(&["lock", "acquire", "import", "--owner", "me"]);
+    let refused = world.cli.fails(4, &["lock", "run", "import", "--", "true"]);
+    assert!(refused.contains("held by `me`"), "{refused}");
+    world.cli.ok(&[
+        "lock",
+        "renew",
+        "import",
+        "--fence",
+        fence.trim(),
+        "--ttl",
+        "1h",
+    ]);
+    assert_eq!(
+        world.cli.json(&["lock", "show", "import"])["ttl_ms"],
+        3_600_000
+    );
+    world.cli.ok(&["lock", "release", "import", "--force"]);
+    world
+        .cli
+        .fails(4, &["lock", "release", "import", "--fence", fence.trim()]);
+    world.cli.fails(3, &["lock", "show", "import"]);
+}
+
+#[test]
+fn a_command_does_not_outlive_its_lock() {
+    let mut world = world();
+    let (home, pid) = (world.site.dir("home"), world.site.dir("home").join("pid"));
+    let stubborn = "trap '' TERM; echo $$ > pid; while :; do sleep 0.1; done";
+    let start = |cli: &Cli| {
+        let mut command = cli.command(&[
+            "lock", "run", "import", "--ttl", "2s", "--wait", "1m", "--", "sh", "-c", stubborn,
+        ]);
+        command.stderr(Stdio::null()).spawn().expect("it starts")
+    };
+    let running = || {
+        let pid = std::fs::read_to_string(&pid).unwrap_or_default();
+        !pid.trim().is_empty() && std::path::Path::new("/proc").join(pid.trim()).exists()
+    };
+    let mut first = start(&world.cli);
+    eventually("it runs", || running().then_some(()));
+    world.server.kill();
+    let ended = first.wait().expect("it ends");
+    assert_eq!(ended.code(), Some(1), "nobody renews its lock");
+    assert!(!running(), "{}", home.display());
+    std::fs::remove_file(&pid).expect("the mark of the first");
+
+    let server = Server::start(&world.site);
+    let mut second = start(&world.cli);
+    eventually("it runs", || running().then_some(()));
+    second.kill().expect("it is killed");
+    second.wait().expect("it is dead");
+    eventually("its command is gone with it", || (!running()).then_some(()));
+    drop(server);
+}

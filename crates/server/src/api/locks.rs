@@ -1,0 +1,228 @@
+//! Routes of locks: taken for a while, renewed, given back, each hold under a fence.
+
+use axum::extract::State;
+use axum::http::{StatusCode, Uri};
+use axum::{Extension, Json};
+use drumtower_core::engine::{Command, Reply};
+use drumtower_core::model::{Actor, Fence, LockName, LockRef, LockRequest, LockRow, NamespaceName};
+use drumtower_core::schedule::parse_duration;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Edge;
+use super::body::{self, Bounded};
+use super::gate::LockPath;
+use super::jobs::unexpected;
+use super::page::{self, Page};
+use super::problem::{Kind, Problem};
+use super::query::Parameters;
+use super::time::Time;
+use crate::auth::Principal;
+
+const DEFAULT_TTL_MS: u64 = 30_000;
+
+/// A lock that is held.
+#[derive(Serialize, JsonSchema)]
+pub struct Lock {
+    namespace: NamespaceName,
+    name: LockName,
+    /// Who holds it, in the holder's own words.
+    owner: String,
+    /// Greater than that of every hold before: hand it to what the lock guards.
+    fence: String,
+    /// How long it is held after it was acquired or last renewed, counted by the holder from when it asked.
+    ttl_ms: u64,
+    acquired: Time,
+    /// Whose token was used.
+    actor: Actor,
+}
+
+impl From<LockRow> for Lock {
+    fn from(row: LockRow) -> Self {
+        Self {
+            namespace: row.lock.namespace,
+            name: row.lock.name,
+            owner: row.owner,
+            fence: row.fence.0.to_string(),
+            ttl_ms: row.ttl_ms,
+            acquired: row.acquired.into(),
+            actor: row.actor,
+        }
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Acquire {
+    /// Who asks: different for each that asks, the same when it asks again because it does not know the answer.
+    #[schemars(length(min = 1, max = 128))]
+    owner: String,
+    /// From `1s` to `24h`; `30s` unless given.
+    ttl: Option<String>,
+    /// How long to wait while another holds it, up to `5m`; not at all unless given.
+    wait: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Renew {
+    /// The fence of the hold.
+    #[schemars(regex(pattern = r"^[0-9]{1,20}$"))]
+    fence: String,
+    /// From now on; as before unless given.
+    ttl: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Release {
+    /// The fence of the hold.
+    #[schemars(regex(pattern = r"^[0-9]{1,20}$"))]
+    fence: String,
+}
+
+pub async fn acquire(
+    State(edge): State<Edge>,
+    Extension(principal): Extension<Principal>,
+    LockPath(lock): LockPath,
+    uri: Uri,
+    Bounded(bytes): Bounded<{ body::ORDINARY }>,
+) -> Result<Json<Lock>, Problem> {
+    Parameters::read(&uri, &[])?;
+    let asked: Acquire = body::parse(&bytes)?;
+    let request = LockRequest {
+        lock,
+        owner: asked.owner,
+        ttl_ms: duration("ttl", asked.ttl.as_deref())?.unwrap_or(DEFAULT_TTL_MS),
+        wait_ms: duration("wait", asked.wait.as_deref())?.unwrap_or(0),
+    };
+    carry_out(&edge, principal, Command::AcquireLock { request }).await
+}
+
+pub async fn renew(
+    State(edge): State<Edge>,
+    Extension(principal): Extension<Principal>,
+    LockPath(lock): LockPath,
+    uri: Uri,
+    Bounded(bytes): Bounded<{ body::ORDINARY }>,
+) -> Result<Json<Lock>, Problem> {
+    Parameters::read(&uri, &[])?;
+    let asked: Renew = body::parse(&bytes)?;
+    let command = Command::RenewLock {
+        lock,
+        fence: fence(&asked.fence)?,
+        ttl_ms: duration("ttl", asked.ttl.as_deref())?,
+    };
+    carry_out(&edge, principal, command).await
+}
+
+pub async fn release(
+    State(edge): State<Edge>,
+    Extension(principal): Extension<Principal>,
+    LockPath(lock): LockPath,
+    uri: Uri,
+    Bounded(bytes): Bounded<{ body::ORDINARY }>,
+) -> Result<StatusCode, Problem> {
+    Parameters::read(&uri, &[])?;
+    let asked: Release = body::parse(&bytes)?;
+    let fence = Some(fence(&asked.fence)?);
+    let command = Command::ReleaseLock { lock, fence };
+    edge.handle.command(principal.actor, command).await??;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// By force, whoever holds it.
+pub async fn delete(
+    State(edge): State<Edge>,
+    Extension(principal): Extension<Principal>,
+    LockPath(lock): LockPath,
+    uri: Uri,
+) -> Result<StatusCode, Problem> {
+    Parameters::read(&uri, &[])?;
+    let held = lock.clone();
+    if edge.read(move |store| store.lock(&held)).await?.is_none() {
+        return Err(free(&lock));
+    }
+    let command = Command::ReleaseLock { lock, fence: None };
+    edge.handle.command(principal.actor, command).await??;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+pub async fn show(
+    State(edge): State<Edge>,
+    LockPath(lock): LockPath,
+    uri: Uri,
+) -> Result<Json<Lock>, Problem> {
+    Parameters::read(&uri, &[])?;
+    let asked = lock.clone();
+    match edge.read(move |store| store.lock(&asked)).await? {
+        Some(row) => Ok(Json(row.into())),
+        None => Err(free(&lock)),
+    }
+}
+
+pub async fn list(
+    State(edge): State<Edge>,
+    Extension(principal): Extension<Principal>,
+    uri: Uri,
+) -> Result<Json<Page<Lock>>, Problem> {
+    let parameters = Parameters::read(&uri, &["namespace", "limit", "cursor"])?;
+    let namespace = principal.narrow(parameters.one("namespace")?)?;
+    let listing = page::listing(&edge, &uri, &parameters);
+    let after = match parameters.text("cursor")? {
+        Some(cursor) => Some(place(&listing.decode(cursor)?)?),
+        None => None,
+    };
+    let limit = parameters.limit()?;
+    let mut rows = edge
+        .read(move |store| store.locks(namespace.as_ref(), after.as_ref(), limit + 1))
+        .await?;
+    let more = rows.len() > limit;
+    rows.truncate(limit);
+    let last = rows.last().filter(|_| more).map(|row| &row.lock);
+    let next = last.map(|lock| listing.encode(&format!("{}/{}", lock.namespace, lock.name)));
+    Ok(Json(Page {
+        items: rows.into_iter().map(Lock::from).collect(),
+        next,
+    }))
+}
+
+async fn carry_out(
+    edge: &Edge,
+    principal: Principal,
+    command: Command,
+) -> Result<Json<Lock>, Problem> {
+    match edge.handle.command(principal.actor, command).await?? {
+        Reply::Lock(row) => Ok(Json((*row).into())),
+        other => Err(unexpected(&other)),
+    }
+}
+
+fn place(text: &str) -> Result<LockRef, Problem> {
+    let (namespace, name) = text.split_once('/').unwrap_or((text, ""));
+    Ok(LockRef {
+        namespace: NamespaceName::new(namespace)?,
+        name: LockName::new(name)?,
+    })
+}
+
+fn free(lock: &LockRef) -> Problem {
+    let detail = format!(
+        "nobody holds lock `{}` in namespace `{}`",
+        lock.name, lock.namespace
+    );
+    Problem::new(Kind::NoSuchLock, detail)
+}
+
+fn duration(field: &str, text: Option<&str>) -> Result<Option<u64>, Problem> {
+    let parsed = text.map(parse_duration).transpose();
+    parsed.map_err(|error| Problem::field(field, format!("{field}: {error}")))
+}
+
+fn fence(text: &str) -> Result<Fence, Problem> {
+    text.parse().map(Fence).map_err(|_| {
+        let start: String = text.chars().take(64).collect();
+        let detail = format!("fence: `{start}` is not the number that acquiring the lock gave");
+        Problem::field("fence", detail)
+    })
+}
