@@ -26,18 +26,23 @@ pub fn cargo() -> Command {
 }
 
 pub fn binary_path(profile: Profile) -> PathBuf {
+    let directory = match profile {
+        Profile::Debug => "debug",
+        Profile::Release => "release",
+    };
+    binary_in(directory, "drumtower")
+}
+
+/// Where cargo puts a binary, by the directory of its profile.
+pub fn binary_in(directory: &str, name: &str) -> PathBuf {
     let root = crate::tree::root();
     let target = match env::var_os("CARGO_TARGET_DIR") {
         Some(directory) => root.join(directory),
         None => root.join("target"),
     };
-    let directory = match profile {
-        Profile::Debug => "debug",
-        Profile::Release => "release",
-    };
     target
         .join(directory)
-        .join(format!("drumtower{}", env::consts::EXE_SUFFIX))
+        .join(format!("{name}{}", env::consts::EXE_SUFFIX))
 }
 
 pub fn build_binary(profile: Profile) -> Command {

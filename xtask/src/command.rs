@@ -80,6 +80,24 @@ pub const COMMANDS: &[Command] = &[
         passes_to: Some(&["bench"]),
     },
     Command {
+        name: "sim",
+        summary: "let worlds in virtual time attack the engine, and say what broke",
+        usage: "[--seeds N] [--start SEED] [--trace] [--coverage] [--fault NAME] [--threads N]",
+        help: "Builds the simulator with the profile `sim` and lets worlds happen: one for each seed, from SEED on, on every core.\n\
+               Each draws servers, workers, jobs, users and what goes wrong. A broken promise fails it, and its replay is printed.\n\
+               docs/simulator.md says what is simulated and what is checked.\n\n\
+               Options:\n  --seeds N     so many worlds; 1000 unless given\n  \
+               --start SEED  the first of them; 0 unless given\n  \
+               --trace       only the first, with every line of what happened\n  \
+               --coverage    print what was tried under which trouble; printed anyway from 1000 worlds on\n  \
+               --fault NAME  break a rule on purpose, to see it found; a wrong name lists them\n  \
+               --threads N   instead of all cores\n\n\
+               Examples:\n  cargo xtask sim --seeds 10000\n  cargo xtask sim --start 17 --seeds 1 --trace",
+        flags: &["--trace", "--coverage"],
+        options: &["--seeds", "--start", "--fault", "--threads"],
+        passes_to: None,
+    },
+    Command {
         name: "codegen",
         summary: "rewrite the generated files that git keeps",
         usage: "",

@@ -6,8 +6,8 @@ use std::process::{Command, ExitCode};
 use anyhow::{Result, anyhow, bail};
 
 use xtask::cargo::{
-    BIN_ENV, LONG_ENV, Profile, TEST_FEATURES, become_program, binary_path, build_binary,
-    build_test_binary, cargo, run,
+    BIN_ENV, LONG_ENV, Profile, TEST_FEATURES, become_program, binary_in, binary_path,
+    build_binary, build_test_binary, cargo, run,
 };
 use xtask::steps::{Step, run_all};
 use xtask::{command, dist, generators, needs, schemathesis};
@@ -48,6 +48,7 @@ fn dispatch(arguments: &[String]) -> Result<()> {
         "lint" => lint(),
         "bench" => bench(passed),
         "schemathesis" => schemathesis::run(&own),
+        "sim" => sim(&own),
         "codegen" => generators::write_all(),
         "dist" => make_packages(&own),
         other => bail!("cargo xtask {other} is in the table and does nothing; give it an arm"),
@@ -77,6 +78,21 @@ fn dev(debug: bool, passed: Vec<String>) -> Result<()> {
 
 fn bench(passed: Vec<String>) -> Result<()> {
     start(Profile::Release, &["bench"], passed)
+}
+
+/// The exit code is the simulator's own: a broken promise is told by it, not by cargo.
+fn sim(own: &[String]) -> Result<()> {
+    let mut build = cargo();
+    build.args([
+        "build",
+        "--quiet",
+        "--profile",
+        "sim",
+        "--package",
+        "drumtower-sim",
+    ]);
+    run(build)?;
+    become_program(&binary_in("sim", "drumtower-sim"), own)
 }
 
 fn start(profile: Profile, verbs: &[&str], passed: Vec<String>) -> Result<()> {

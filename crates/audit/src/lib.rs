@@ -11,6 +11,6 @@ mod error;
 pub mod expand;
 pub mod journal;
 
-pub use check::{Journaled, Options, Report, Violation, check};
+pub use check::{Journaled, Options, Report, Violation, check, check_records};
 pub use error::Error;
 pub use journal::{Journal, Outcome, Record};

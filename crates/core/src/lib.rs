@@ -6,6 +6,7 @@
 pub mod change;
 pub mod engine;
 pub mod explain;
+pub mod fault;
 pub mod lease;
 pub mod model;
 pub mod placement;

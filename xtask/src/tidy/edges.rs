@@ -74,6 +74,11 @@ const CRATES: &[Crate] = &[
         must_not_use: NETWORK,
     },
     Crate {
+        directory: "crates/sim",
+        may_use: &["audit", "core", "proto", "sdk", "server", "store"],
+        must_not_use: DATABASES,
+    },
+    Crate {
         directory: "crates/cli",
         may_use: &["audit", "core", "proto", "sdk", "server", "store", "worker"],
         must_not_use: DATABASES,

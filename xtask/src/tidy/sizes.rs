@@ -12,7 +12,10 @@ const MAX_LINES: usize = 800;
 const MAX_PERFORMER_LINES: usize = 300;
 
 /// Files that turn the engine's effects into acts.
-const PERFORMERS: &[&str] = &["crates/server/src/driver/perform.rs"];
+const PERFORMERS: &[&str] = &[
+    "crates/server/src/driver/perform.rs",
+    "crates/sim/src/server/perform.rs",
+];
 
 #[derive(Debug, Default)]
 pub struct Report {

@@ -33,7 +33,9 @@ impl Chain<'_> {
     }
 
     fn one_at_a_time(&self, before: &Occurrence, run: &Occurrence, report: &mut Report) {
-        if before.ended > run.created {
+        // Both are the server's word, and its clock may have been set back in between.
+        let made = run.created.plus(self.options.clock_back_ms);
+        if before.ended > made {
             report.add(Class::Duplicated, "V11", run.run, || {
                 let ended = match before.ended {
                     Occurrence::LIVE => "has not ended".to_owned(),
@@ -62,7 +64,7 @@ impl Chain<'_> {
             })
             .unwrap_or(0);
         let earliest = before.ended.plus(delay);
-        if run.nominal < earliest {
+        if run.nominal.plus(self.options.clock_back_ms) < earliest {
             report.add(Class::Early, "V3", run.run, || {
                 let (at, ended) = (run.nominal.0, before.ended.0);
                 format!(

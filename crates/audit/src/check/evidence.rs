@@ -4,7 +4,7 @@
 //! hashes; the chance that any two of fifteen million agree by accident is below one in a hundred thousand.
 
 use std::collections::{BTreeSet, HashSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use drumtower_core::model::{RunId, WallMs};
 use xxhash_rust::xxh3::xxh3_64;
@@ -57,45 +57,90 @@ pub(super) fn load(
     clock_bound_ms: i64,
     report: &mut Report,
 ) -> Result<Evidence, Error> {
-    let mut evidence = Evidence::default();
-    let mut open = BTreeSet::new();
+    let mut books = Books::new(clock_bound_ms);
     for path in files {
+        books.read(path.display().to_string(), Reader::open(path)?, report)?;
+    }
+    Ok(books.close(report))
+}
+
+/// The same from journals that never were files.
+pub(super) fn take(
+    journals: &[Vec<Record>],
+    clock_bound_ms: i64,
+    report: &mut Report,
+) -> Result<Evidence, Error> {
+    let mut books = Books::new(clock_bound_ms);
+    for (index, journal) in journals.iter().enumerate() {
+        let records = journal.iter().cloned().map(Ok);
+        books.read(format!("journal {}", index + 1), records, report)?;
+    }
+    Ok(books.close(report))
+}
+
+/// All journals while they are read.
+struct Books {
+    evidence: Evidence,
+    open: BTreeSet<u64>,
+    clock_bound_ms: i64,
+}
+
+impl Books {
+    fn new(clock_bound_ms: i64) -> Self {
+        Self {
+            evidence: Evidence::default(),
+            open: BTreeSet::new(),
+            clock_bound_ms,
+        }
+    }
+
+    fn read(
+        &mut self,
+        name: String,
+        records: impl Iterator<Item = Result<Record, Error>>,
+        report: &mut Report,
+    ) -> Result<(), Error> {
         report.counts.journal_files += 1;
         let mut file = File {
-            path,
+            name,
             waiting: HashSet::new(),
-            open: &mut open,
-            clock_bound_ms,
+            open: &mut self.open,
+            clock_bound_ms: self.clock_bound_ms,
         };
-        for record in Reader::open(path)? {
-            file.take(record?, &mut evidence, report);
+        for record in records {
+            file.take(record?, &mut self.evidence, report);
         }
         report.counts.unknown += file.waiting.len() as u64;
         let waiting = std::mem::take(&mut file.waiting);
-        open.extend(waiting);
+        self.open.extend(waiting);
+        Ok(())
     }
-    evidence
-        .starts
-        .sort_unstable_by_key(|start| (start.run, start.attempt, start.wall));
-    evidence
-        .ends
-        .sort_unstable_by_key(|end| (end.run, end.attempt, end.wall));
-    if !evidence.refused.is_empty() {
-        for answer in &evidence.answers {
-            evidence.refused.remove(&answer.key);
+
+    fn close(self, report: &mut Report) -> Evidence {
+        let (mut evidence, open) = (self.evidence, self.open);
+        evidence
+            .starts
+            .sort_unstable_by_key(|start| (start.run, start.attempt, start.wall));
+        evidence
+            .ends
+            .sort_unstable_by_key(|end| (end.run, end.attempt, end.wall));
+        if !evidence.refused.is_empty() {
+            for answer in &evidence.answers {
+                evidence.refused.remove(&answer.key);
+            }
+            evidence.refused.retain(|key| !open.contains(key));
         }
-        evidence.refused.retain(|key| !open.contains(key));
+        one_run_a_key(&mut evidence.answers, report);
+        evidence
+            .answers
+            .sort_unstable_by_key(|answer| (answer.run, answer.key));
+        evidence
     }
-    one_run_a_key(&mut evidence.answers, report);
-    evidence
-        .answers
-        .sort_unstable_by_key(|answer| (answer.run, answer.key));
-    Ok(evidence)
 }
 
 /// One file while it is read.
 struct File<'a> {
-    path: &'a Path,
+    name: String,
     /// Keys sent and not yet answered.
     waiting: HashSet<u64>,
     /// Keys of all files that may have made a run though nobody said so.
@@ -189,9 +234,9 @@ impl File<'_> {
 
     fn settle(&mut self, key: &str, report: &mut Report) {
         if !self.waiting.remove(&key_hash(key)) {
-            let path = self.path.display();
+            let name = &self.name;
             report.add(Class::Other, "journal", key, || {
-                format!("{path} has an answer to a request it never sent")
+                format!("{name} has an answer to a request it never sent")
             });
         }
     }

@@ -41,7 +41,8 @@ use std::path::PathBuf;
 
 use drumtower_store::Read;
 
-use crate::Error;
+use crate::{Error, Record};
+use evidence::Evidence;
 
 pub use options::{Journaled, Options};
 pub use report::{Counts, Report, Violation};
@@ -53,6 +54,26 @@ const PAGE: usize = 10_000;
 pub fn check(journals: &[PathBuf], store: &dyn Read, options: &Options) -> Result<Report, Error> {
     let mut report = Report::default();
     let evidence = evidence::load(journals, options.clock_bound_ms, &mut report)?;
+    judge(evidence, store, options, report)
+}
+
+/// The same for journals that were kept in memory, one a process.
+pub fn check_records(
+    journals: &[Vec<Record>],
+    store: &dyn Read,
+    options: &Options,
+) -> Result<Report, Error> {
+    let mut report = Report::default();
+    let evidence = evidence::take(journals, options.clock_bound_ms, &mut report)?;
+    judge(evidence, store, options, report)
+}
+
+fn judge(
+    evidence: Evidence,
+    store: &dyn Read,
+    options: &Options,
+    mut report: Report,
+) -> Result<Report, Error> {
     let mut scan = scan::scan(store, &evidence, options, &mut report)?;
     let now = options
         .now

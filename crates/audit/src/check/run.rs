@@ -197,11 +197,12 @@ impl Subject<'_> {
         let Some(cancel) = &self.run.cancel else {
             return;
         };
+        let at = cancel.at.plus(self.options.clock_back_ms);
         for attempt in self
             .run
             .attempts
             .iter()
-            .filter(|attempt| attempt.assigned > cancel.at)
+            .filter(|attempt| attempt.assigned > at)
         {
             report.add(Class::Other, "V13", self.run.id, || {
                 let (number, assigned) = (attempt.number, attempt.assigned.0);

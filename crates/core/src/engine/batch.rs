@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use crate::change::{ChangeSet, JobChange, Prune, RunChange, ScheduleChange};
+use crate::fault::{Fault, armed};
 use crate::model::{
     AuditEntry, CalendarVersion, Checkpoint, IdempotencyEntry, JobId, JobVersion, JsonText, Limits,
     LockRef, NamespaceName, Now, Run, RunId, SegmentId, SettingKey, SettingRow, SweepCause,
@@ -287,11 +288,12 @@ impl Engine {
         }
         for id in built.schedules {
             let job = self.jobs.expect_mut(id);
-            let change = ScheduleChange {
-                expected: job.stored_cursor,
-                row: job.schedule.clone(),
-            };
-            job.stored_cursor = Some(job.schedule.fired_through);
+            let mut row = job.schedule.clone();
+            if armed(Fault::CursorNotWritten) {
+                row.fired_through = job.stored_cursor.unwrap_or(row.fired_through);
+            }
+            let expected = job.stored_cursor.replace(row.fired_through);
+            let change = ScheduleChange { expected, row };
             changes.schedules.insert(id, change);
         }
         changes.versions = built

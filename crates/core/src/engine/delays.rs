@@ -2,11 +2,13 @@
 //!
 //! A run whose time is near waits in memory with a timer, as long as there is room. Any other is parked in the store under
 //! the minute it is due in. Minutes are read back one after another when they come into the window, and each again until a
-//! read that saw everything parked in it has come to the end.
+//! read that saw everything parked in it has come to the end. Runs of a later minute make room for those of an earlier
+//! one: after the wall clock went back, or when many wait, the nearest come first.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::fault::{Fault, armed};
 use crate::model::{Limits, Now, Run, RunId, RunState, WallMs};
 use crate::wheel;
 
@@ -29,7 +31,9 @@ pub(super) struct Delays {
     reading: Option<i64>,
     /// Reading is to go on when there may be room.
     timed: bool,
-    waiting: BTreeMap<RunId, wheel::Key>,
+    waiting: BTreeMap<RunId, (WallMs, wheel::Key)>,
+    /// The same in order of time.
+    by_ready: BTreeSet<(WallMs, RunId)>,
 }
 
 #[derive(Debug, Default)]
@@ -48,6 +52,7 @@ impl Default for Delays {
             reading: None,
             timed: false,
             waiting: BTreeMap::new(),
+            by_ready: BTreeSet::new(),
         }
     }
 }
@@ -70,7 +75,7 @@ impl Engine {
     /// Takes a run that is not due yet; its job is resident.
     pub(super) fn delay_run(&mut self, mut run: Run, compiled: &Arc<Compiled>) {
         let minute = minute_of(run.ready());
-        if minute > self.delays.open || self.delays.waiting.len() >= self.options.ready_window {
+        if minute > self.last_open() || self.delays.waiting.len() >= self.options.ready_window {
             let seq = self.building_seq();
             let entry = self.delays.minutes.entry(minute).or_default();
             entry.last_parked = seq;
@@ -89,7 +94,7 @@ impl Engine {
     pub(super) fn delay_resident(&mut self, id: RunId) {
         let ready = self.runs.expect(id).run.ready();
         let minute = minute_of(ready);
-        if minute > self.delays.open || self.delays.waiting.len() >= self.options.ready_window {
+        if minute > self.last_open() || self.delays.waiting.len() >= self.options.ready_window {
             let seq = self.building_seq();
             let entry = self.delays.minutes.entry(minute).or_default();
             entry.last_parked = seq;
@@ -105,17 +110,18 @@ impl Engine {
     pub(super) fn arm_run(&mut self, id: RunId, ready: WallMs) {
         let at = self.now.mono_at(ready);
         let timer = self.wheel.insert(at.0, Timer::RunDue(id));
-        if let Some(before) = self.delays.waiting.insert(id, timer) {
+        if let Some((was, before)) = self.delays.waiting.insert(id, (ready, timer)) {
+            self.delays.by_ready.remove(&(was, id));
             self.wheel.cancel(before);
         }
+        self.delays.by_ready.insert((ready, id));
     }
 
     /// The run may be due: it goes in line, or waits again when the wall clock went back.
     pub(super) fn run_due(&mut self, now: Now, id: RunId) {
-        let Some(timer) = self.delays.waiting.remove(&id) else {
+        if !self.stop_waiting(id) {
             return;
-        };
-        self.wheel.cancel(timer);
+        }
         let Some(resident) = self.runs.get(id) else {
             return;
         };
@@ -125,7 +131,7 @@ impl Engine {
             return;
         }
         let (ready, waiting) = (run.ready(), Waiting::of(run));
-        if ready > now.wall {
+        if ready > now.wall && !armed(Fault::TimerBelieved) {
             self.arm_run(id, ready);
             return;
         }
@@ -139,9 +145,16 @@ impl Engine {
 
     /// A run that ended does not wait any more.
     pub(super) fn forget_delay(&mut self, id: RunId) {
-        if let Some(timer) = self.delays.waiting.remove(&id) {
-            self.wheel.cancel(timer);
-        }
+        self.stop_waiting(id);
+    }
+
+    fn stop_waiting(&mut self, id: RunId) -> bool {
+        let Some((ready, timer)) = self.delays.waiting.remove(&id) else {
+            return false;
+        };
+        self.delays.by_ready.remove(&(ready, id));
+        self.wheel.cancel(timer);
+        true
     }
 
     /// Places all timers anew after the wall clock went forward.
@@ -164,6 +177,12 @@ impl Engine {
         self.read_minutes();
     }
 
+    /// The last open minute within the window: after the wall clock went back, others were opened too early.
+    fn last_open(&self) -> i64 {
+        let through = minute_of(self.now.wall.plus(self.options.window_ms));
+        self.delays.open.min(through)
+    }
+
     /// Reads the first open minute, if there is room for it.
     pub(super) fn read_minutes(&mut self) {
         if self.delays.reading.is_some() {
@@ -173,6 +192,11 @@ impl Engine {
         let Some(minute) = first.map(|(minute, _)| *minute) else {
             return;
         };
+        if minute > self.last_open() {
+            self.read_minutes_later();
+            return;
+        }
+        self.make_room_for(minute);
         if self.has_room_for_delayed() {
             self.delays.reading = Some(minute);
             self.delays.minutes.entry(minute).or_default().seen = self.acknowledged;
@@ -180,6 +204,20 @@ impl Engine {
             self.want(LoadKey::Parked { key, after: None });
         } else {
             self.read_minutes_later();
+        }
+    }
+
+    /// Puts runs of later minutes back, the furthest first.
+    fn make_room_for(&mut self, minute: i64) {
+        while !self.has_room_for_delayed()
+            && !self.building.is_nearly_full()
+            && let Some((ready, id)) = self.delays.by_ready.last().copied()
+            && minute_of(ready) > minute
+        {
+            self.stop_waiting(id);
+            let (later, seq) = (minute_of(ready), self.building_seq());
+            self.delays.minutes.entry(later).or_default().last_parked = seq;
+            self.put_back(id, key_of(later));
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::fault::{Fault, armed};
 use crate::model::{Attempt, Now, ProcessId, Reason, Run, RunId, RunState};
 use crate::placement;
 
@@ -106,7 +107,9 @@ impl Engine {
             fence,
         };
         worker.position += 1;
-        worker.consumed += u64::from(compiled.requirement.weight);
+        if !armed(Fault::CreditNotCounted) {
+            worker.consumed += u64::from(compiled.requirement.weight);
+        }
         worker.attempts.insert(
             id,
             Held {

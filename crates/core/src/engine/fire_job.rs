@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use crate::fault::{Fault, armed};
 use crate::model::{CatchUp, JobId, Now, Origin, Overlap, Run, Unfired, UnfiredReason, WallMs};
 
 use super::Engine;
@@ -126,7 +127,7 @@ impl Engine {
     fn fire_time(&mut self, now: Now, id: JobId, nominal: WallMs) {
         let job = self.jobs.expect(id);
         match job.compiled.version.spec.overlap {
-            Overlap::Skip if job.live_scheduled > 0 => {
+            Overlap::Skip if job.live_scheduled > 0 && !armed(Fault::OverlapIgnored) => {
                 self.record_unfired(id, (nominal, nominal), 1, UnfiredReason::Overlap);
             }
             Overlap::Skip | Overlap::Allow => self.make_occurrence(now, id, nominal),
@@ -184,7 +185,9 @@ impl Engine {
             },
         };
         job.last_unfired = Some(range.clone());
-        self.building.unfired(range);
+        if !armed(Fault::MisfireNotRecorded) {
+            self.building.unfired(range);
+        }
         self.mark_job(id);
     }
 

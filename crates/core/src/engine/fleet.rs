@@ -61,6 +61,11 @@ impl Worker {
         self.granted.saturating_sub(self.consumed)
     }
 
+    /// Whether it has said hello to this engine; streams are numbered from 1.
+    pub(super) fn has_dialled(&self) -> bool {
+        self.hello.stream_number > 0
+    }
+
     /// Credit of a stream that is gone is void.
     pub(super) fn void_credit(&mut self) {
         self.granted = 0;

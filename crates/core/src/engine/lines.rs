@@ -11,6 +11,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use crate::fault::{Fault, armed};
 use crate::model::{Limits, ProcessId, Requirement, Run, RunId};
 
 use super::jobs::Compiled;
@@ -257,7 +258,8 @@ impl Lines {
             });
         }
         let began_at = line.scan.take().unwrap_or(0);
-        line.parked = !all || line.last_parked > began_at;
+        let missed = line.last_parked > began_at && !armed(Fault::ScanNotRepeated);
+        line.parked = !all || missed;
         if !line.parked {
             self.with_parked.remove(&ix);
         }

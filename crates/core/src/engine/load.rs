@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::fault::{Fault, armed};
 use crate::model::{Now, Run, RunId, RunState, WallMs};
 
 use super::delays::minute_of_key;
@@ -123,7 +124,8 @@ impl Engine {
     }
 
     fn left_since(&self, id: RunId, tag: u64) -> bool {
-        self.runs.left.get(&id).is_some_and(|(seq, ())| seq > tag)
+        let left = self.runs.left.get(&id);
+        left.is_some_and(|(seq, ())| seq > tag) && !armed(Fault::OldRowTaken)
     }
 
     /// Makes a waiting run resident, in line, unless it is resident or has left memory since the load began. One that is

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::fault::{Fault, armed};
 use crate::model::{
     Actor, Counters, NamespaceName, Now, Origin, ProcessId, Reason, Run, RunId, RunState,
     SegmentId, Transition,
@@ -175,6 +176,7 @@ impl Engine {
         run.parked = None;
         self.runs.left.put(id, seq, ());
         self.count(id.segment(), &run.namespace, |counters| match state {
+            RunState::Completed if armed(Fault::EndNotCounted) => {}
             RunState::Completed => counters.completed += 1,
             RunState::Failed => counters.failed += 1,
             RunState::Cancelled => counters.cancelled += 1,

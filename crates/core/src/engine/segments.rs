@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::fault::{Fault, armed};
 use crate::model::{AuditId, Fence, JobId, RunId, SegmentId, SegmentRow, TokenId, WallMs};
 use crate::model::{raw_floor, raw_next};
 
@@ -50,7 +51,7 @@ impl Segments {
         let id =
             raw_floor(now, segment).max(raw_next(owned.last.max(raw_floor(WallMs(0), segment))));
         owned.last = id;
-        if id > owned.row.id_mark {
+        if id > owned.row.id_mark && !armed(Fault::MarkNotRaised) {
             // Ahead of the clock, not of the id: else every restart would carry ids further into the future.
             owned.row.id_mark = raw_floor(now.plus(MARK_AHEAD_MS), segment).max(id);
             self.raised.insert(segment);

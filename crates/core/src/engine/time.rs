@@ -6,6 +6,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 
+use crate::fault::{Fault, armed};
 use crate::model::{Fence, JobId, MonoMs, Now, ProcessId, RunId, RunState, WallMs};
 
 use super::{AttemptRef, Engine, Ticket};
@@ -136,7 +137,10 @@ impl Engine {
             return;
         };
         if worker.timer.is_none() {
-            let at = terms.over_at(worker.leased_from).max(now.mono.plus(1));
+            let mut at = terms.over_at(worker.leased_from).max(now.mono.plus(1));
+            if armed(Fault::TermNotAwaited) && !worker.has_dialled() {
+                at = now.mono.plus(1);
+            }
             worker.timer = Some(self.wheel.insert(at.0, Timer::LeaseOver(process)));
         }
     }
@@ -161,7 +165,8 @@ impl Engine {
             return;
         };
         worker.timer = None;
-        if self.options.terms.over_at(worker.leased_from) > now.mono {
+        let given_up = armed(Fault::TermNotAwaited) && !worker.has_dialled();
+        if self.options.terms.over_at(worker.leased_from) > now.mono && !given_up {
             self.arm_lease(now, process);
         } else {
             self.drop_worker(now, process);

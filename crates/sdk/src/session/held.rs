@@ -111,6 +111,14 @@ impl Held {
         }
     }
 
+    /// A heartbeat is echoed. One that was sent while the lease lasted prolongs it; a lease that was over by then stays
+    /// over, for the server may have given the run to another since.
+    pub(super) fn renew(&mut self, sent: MonoMs, deadline: MonoMs) {
+        if sent < self.deadline {
+            self.deadline = self.deadline.max(deadline);
+        }
+    }
+
     /// Notes that it was told to stop. False when it had been, or has finished.
     pub(super) fn stop(&mut self, now: MonoMs, reason: StopReason, times: StopTimes) -> bool {
         if self.is_finished() || self.stop.is_some() {
@@ -226,6 +234,17 @@ mod tests {
             !held.stop(MonoMs(60), StopReason::Cancelled, TIMES),
             "the first reason stands"
         );
+    }
+
+    #[test]
+    fn a_lease_that_is_over_is_not_renewed() {
+        let mut held = held(100, 0);
+        held.renew(MonoMs(99), MonoMs(199));
+        assert_eq!(held.deadline, MonoMs(199));
+        held.renew(MonoMs(50), MonoMs(150));
+        assert_eq!(held.deadline, MonoMs(199), "it never moves back");
+        held.renew(MonoMs(199), MonoMs(299));
+        assert_eq!(held.deadline, MonoMs(199), "its heartbeat came too late");
     }
 
     #[test]

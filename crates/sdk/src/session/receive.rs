@@ -1,5 +1,6 @@
 //! What the server says, one function a message.
 
+use drumtower_core::fault::{Fault, armed};
 use drumtower_core::model::{MonoMs, Now};
 use drumtower_proto::worker::v1 as wire;
 use drumtower_proto::{CHECKPOINTS, PROTOCOL_MAX, PROTOCOL_MIN};
@@ -20,7 +21,7 @@ impl Session {
             Body::Welcome(welcome) => self.welcome(now.mono, &welcome),
             Body::Close(close) => self.close(now.mono, close),
             _ if !self.is_welcomed() => self.violation("the server did not begin with a welcome"),
-            Body::Renew(renew) => self.renew(renew.beat),
+            Body::Renew(renew) => self.renew(now.mono, renew.beat),
             Body::Assign(assign) => self.assign(now.mono, assign),
             Body::Cancel(cancel) => self.cancel(now.mono, &cancel),
             Body::FinishAck(ack) => self.finish_ack(now.mono, ack.attempt),
@@ -62,6 +63,9 @@ impl Session {
                 .held
                 .get(&attempt)
                 .is_some_and(|held| held.is_finished());
+            if finished && armed(Fault::EndNotRepeated) {
+                continue;
+            }
             self.outbox.push_back(if finished {
                 Out::Finished(attempt)
             } else {
@@ -70,13 +74,17 @@ impl Session {
         }
     }
 
-    fn renew(&mut self, beat: u64) {
+    fn renew(&mut self, now: MonoMs, beat: u64) {
         let Some(sent) = self.beats.sent_at(beat) else {
             return self.violation("a renewal echoes a heartbeat that was not sent");
         };
-        let deadline = sent.plus(self.lease_ms);
+        let from = match armed(Fault::LeaseFromReceipt) {
+            true => now,
+            false => sent,
+        };
+        let deadline = from.plus(self.lease_ms);
         for held in self.held.values_mut() {
-            held.deadline = held.deadline.max(deadline);
+            held.renew(sent, deadline);
         }
         if self.running() > 0 {
             self.actions.push_back(Action::Extend { deadline });

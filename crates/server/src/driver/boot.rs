@@ -3,21 +3,39 @@
 use std::collections::BTreeSet;
 
 use drumtower_core::engine::{self, Boot};
-use drumtower_core::model::{JobId, Limits, Run};
+use drumtower_core::model::{JobId, Limits, Run, SessionId};
 use drumtower_store::{Commit, Error, Read, Store};
 
 use super::Options;
 
-/// Begins a session, revokes those before it and reads what they left.
-///
-/// On an embedded store the lock on the data directory proves that no other session is alive.
+/// A take-over that is known to be durable.
+#[derive(Clone, Copy, Debug)]
+pub struct Taken {
+    pub session: SessionId,
+    /// The number of its commit.
+    pub seq: u64,
+}
+
 pub(super) fn take_and_read(
     options: &Options,
     store: &mut dyn Store,
     reader: &dyn Read,
 ) -> Result<Boot, Error> {
-    let extend_ms = options.engine.session_ms;
-    let session = store.begin_session(&options.engine.server, extend_ms)?;
+    let taken = take(&options.engine, store, reader)?;
+    drumtower_store::failpoint::hit("at_start");
+    read(reader, taken)
+}
+
+/// Begins a session and revokes those before it.
+///
+/// On an embedded store the lock on the data directory proves that no other session is alive.
+pub fn take(
+    options: &engine::Options,
+    store: &mut dyn Store,
+    reader: &dyn Read,
+) -> Result<Taken, Error> {
+    let extend_ms = options.session_ms;
+    let session = store.begin_session(&options.server, extend_ms)?;
     let others = store
         .live_sessions()?
         .into_iter()
@@ -25,16 +43,20 @@ pub(super) fn take_and_read(
         .filter(|id| *id != session)
         .collect();
     let changes = engine::take_over(session, extend_ms, others, reader.segments()?);
+    let seq = changes.seq;
     match store.commit(&changes)? {
-        Commit::Done => {}
-        Commit::Fenced => return Err(Error::Busy("another server took the segments first".into())),
+        Commit::Done => Ok(Taken { session, seq }),
+        Commit::Fenced => Err(Error::Busy("another server took the segments first".into())),
     }
-    drumtower_store::failpoint::hit("at_start");
+}
+
+/// Reads what the sessions before left.
+pub fn read(reader: &dyn Read, taken: Taken) -> Result<Boot, Error> {
     let active = active_runs(reader)?;
     let (jobs, versions) = jobs_of(reader, &active)?;
     Ok(Boot {
-        session,
-        seq: changes.seq,
+        session: taken.session,
+        seq: taken.seq,
         segments: reader.segments()?,
         counters: reader.counters()?,
         tokens: reader.tokens()?,

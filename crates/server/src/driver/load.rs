@@ -7,7 +7,7 @@ use drumtower_store::{Error, Read};
 use super::boot::jobs_of;
 
 /// Reads everything a request asks for.
-pub(super) fn load(reader: &dyn Read, request: &LoadRequest) -> Result<Loaded, Error> {
+pub fn load(reader: &dyn Read, request: &LoadRequest) -> Result<Loaded, Error> {
     let mut rows = Vec::with_capacity(request.keys.len());
     for key in &request.keys {
         load_key(reader, key, request.now, &mut rows)?;

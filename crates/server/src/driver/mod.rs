@@ -10,11 +10,11 @@
 //! session is fenced off, when an outcome stays unknown or when an invariant breaks; whatever it held in memory is then
 //! dropped, callers are told what is known, workers dial again, and the next life boots from the store.
 
-mod boot;
+pub mod boot;
 mod clock;
 mod handle;
 mod life;
-mod load;
+pub mod load;
 mod perform;
 pub mod tap;
 mod vitals;

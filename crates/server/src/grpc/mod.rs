@@ -14,9 +14,9 @@
 //! Whatever happens, an opened stream is reported to the engine as ended, once.
 
 mod checkpoints;
-mod greeting;
-mod incoming;
-mod outgoing;
+pub mod greeting;
+pub mod incoming;
+pub mod outgoing;
 mod session;
 mod task;
 

@@ -185,7 +185,8 @@ fn expected_bytes(message: &wire::ServerMessage) -> usize {
     }
 }
 
-fn write(message: ToWorker, greeting: Option<&Greeting>) -> Body {
+/// One message in the protocol's words.
+pub fn write(message: ToWorker, greeting: Option<&Greeting>) -> Body {
     match message {
         ToWorker::Welcome {
             lease_ms,

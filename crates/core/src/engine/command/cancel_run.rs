@@ -1,6 +1,7 @@
 //! Asks a run to stop. A waiting run is cancelled at once. A leased one keeps its place until its worker confirms or the
 //! lease ends; the request is durable when it is acknowledged, and the outcome that commits first stands.
 
+use crate::fault::{Fault, armed};
 use crate::model::{
     Actor, AuditAction, AuditKind, AuditObject, CancelRequest, NamespaceName, Now, Reason, RunId,
     RunState,
@@ -43,8 +44,14 @@ impl Engine {
             .current_attempt()
             .map(|attempt| (attempt.process, attempt.number, attempt.fence))
         {
+            Some(_) if armed(Fault::SlotFreedAtCancel) => {
+                let cause = "cancelled before its worker knew".to_owned();
+                self.end_run(now, id, RunState::Cancelled, Reason::Cancelled, Some(cause));
+            }
             Some((process, attempt, fence)) => {
-                self.building.run_updated(id);
+                if !armed(Fault::CancelNotWritten) {
+                    self.building.run_updated(id);
+                }
                 if let Some(stream) = self.fleet.get(process).and_then(|worker| worker.stream) {
                     let attempt = AttemptRef {
                         run: id,

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::fault::{Fault, armed};
 use crate::model::{
     Actor, CheckpointMark, IdempotencyEntry, IdempotencyHash, JobId, Limits, Now, Origin, Run,
     SpecError, WallMs, check_params,
@@ -68,7 +69,9 @@ impl Engine {
             };
             let seq = self.building_seq();
             self.keys.used(entry.clone(), seq);
-            self.building.key(entry);
+            if !armed(Fault::KeyNotWritten) {
+                self.building.key(entry);
+            }
         }
         let compiled = self.definition_for(job, trigger.rerun.as_deref());
         let job = self.jobs.expect(job);

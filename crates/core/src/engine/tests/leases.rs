@@ -247,3 +247,36 @@ fn a_worker_that_renews_keeps_its_runs_however_long_they_take() {
     }
     assert!(world.tables.active.contains_key(&attempt.run));
 }
+
+/// After a restart a process is known by its attempts alone: it comes back with the token it always had.
+#[test]
+fn a_worker_of_one_namespace_takes_its_attempts_up_again_after_a_restart() {
+    let mut world = World::new();
+    let mut spec = noop("a");
+    spec["namespace"] = "billing".into();
+    world.put(spec);
+    let scope = |name: &str| Hello {
+        namespace: Some(NamespaceName::new(name).expect("a name")),
+        ..hello(1, 1, 4)
+    };
+    world.event(1, WorkerEvent::Connected(scope("billing")));
+    world.beat(1, 1, 0, Vec::new());
+    world.event(1, WorkerEvent::Granted { total: 4 });
+    let trigger = Trigger::of(JobRef {
+        namespace: NamespaceName::new("billing").expect("a name"),
+        ..job_ref("a")
+    });
+    let triggers = vec![trigger];
+    world
+        .command(Command::TriggerRuns { triggers })
+        .expect("made");
+    world.restart();
+    let is_closed = |effects: Vec<Effect>| {
+        let closed = |effect: &Effect| matches!(effect, Effect::Close { .. });
+        effects.iter().any(closed)
+    };
+    world.event(2, WorkerEvent::Connected(scope("other")));
+    assert!(is_closed(world.commit()), "another's token");
+    world.event(3, WorkerEvent::Connected(scope("billing")));
+    assert!(!is_closed(world.commit()), "its own");
+}

@@ -122,3 +122,33 @@ fn a_run_parked_under_an_old_version_loads_while_an_edit_is_on_its_way() {
     world.commit();
     assert_eq!(world.tables.history[&parked].job_version, 1);
 }
+
+/// Far runs that were read when the clock was ahead must not keep near ones out.
+#[test]
+fn a_run_that_is_due_soon_does_not_wait_behind_those_that_are_due_later() {
+    let mut world = World::with_window(4);
+    world.put(noop("a"));
+    let delayed = |after| Command::TriggerRuns {
+        triggers: vec![
+            Trigger {
+                when: Some(When::After(after)),
+                ..Trigger::of(job_ref("a"))
+            };
+            3
+        ],
+    };
+    world.command(delayed(30_000)).expect("made");
+    world.step_clock(-2 * 3_600_000);
+    world.tick_through(2_000, 500);
+    world.command(delayed(20_000)).expect("made");
+    world.command(delayed(20_000)).expect("made");
+    world.worker(1, 1, 100, Vec::new(), 1);
+    world.tick_through(3_000, 500);
+    world.beat(1, 2, 0, Vec::new());
+    let mut given = 0;
+    for beat in 0..10 {
+        world.beat(1, 3 + beat, 0, Vec::new());
+        given += assignments(&world.tick_through(5_000, 500)).len();
+    }
+    assert_eq!(given, 6, "those that are due after the clock went back");
+}

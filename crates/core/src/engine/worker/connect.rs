@@ -1,6 +1,6 @@
 //! A worker dials in. It gets its terms, and credit counts from nothing; it is given work after its first heartbeat.
 
-use crate::model::Now;
+use crate::model::{Now, ProcessId};
 
 use super::super::{Effect, Engine, Hello, StreamId, ToWorker};
 
@@ -9,7 +9,7 @@ impl Engine {
         let process = hello.process;
         if let Some(known) = self.fleet.get(process) {
             // A process keeps its token: another one that claims its number is not it.
-            if known.hello.namespace != hello.namespace {
+            if !self.may_be(process, &hello) {
                 self.effect(Effect::Close {
                     stream,
                     reason: "this worker is known with a token of another namespace",
@@ -48,5 +48,21 @@ impl Engine {
             heartbeat_ms: terms.heartbeat_ms,
         };
         self.effect(Effect::Send { stream, message });
+    }
+
+    /// Whether a process that says hello may be the one that is known under its number. One that is known only by what
+    /// the store says it was given has shown no token yet: any will do that could have been given all of that.
+    fn may_be(&self, process: ProcessId, hello: &Hello) -> bool {
+        let Some(known) = self.fleet.get(process) else {
+            return true;
+        };
+        if known.has_dialled() {
+            return known.hello.namespace == hello.namespace;
+        }
+        let Some(scope) = &hello.namespace else {
+            return true;
+        };
+        let mut held = known.attempts.keys().filter_map(|run| self.runs.get(*run));
+        held.all(|resident| resident.run.namespace == *scope)
     }
 }

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::fault::{Fault, armed};
 use crate::model::{Now, ProcessId, RunState};
 
 use super::super::fleet::Held;
@@ -55,13 +56,16 @@ impl Engine {
                 Missing::OnItsWay => {}
             }
         }
+        let early = u64::from(armed(Fault::UnreceivedBeatEchoed));
         self.effect(Effect::Send {
             stream,
             message: ToWorker::Renew {
-                beat: heartbeat.number,
+                beat: heartbeat.number + early,
             },
         });
-        self.building.want_renewal();
+        if !armed(Fault::RenewedWithoutCommit) {
+            self.building.want_renewal();
+        }
         self.place_in_lines(process);
     }
 
@@ -95,7 +99,9 @@ impl Engine {
                     {
                         Missing::Forgotten
                     }
-                    Some((sent_on, _)) if sent_on == stream => Missing::OnItsWay,
+                    Some((sent_on, _)) if sent_on == stream && !armed(Fault::OnItsWayIsLost) => {
+                        Missing::OnItsWay
+                    }
                     Some(_) | None if started => Missing::Forgotten,
                     Some(_) | None => Missing::NeverArrived,
                 };

@@ -1,0 +1,137 @@
+//! Deliberate faults, for proving that whoever looks for faults finds them.
+//!
+//! Each is one `if` at the line that it breaks. Without the cargo feature `faults` the question is always answered with no,
+//! and the compiler takes the `if` away; with it, one fault of the process is armed at most.
+
+/// A rule that is broken on purpose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Fault {
+    /// What a batch tells is told before the batch is durable.
+    EffectsBeforeCommit = 1,
+    /// A commit without an answer is taken for done.
+    ResubmissionSkipped,
+    /// A heartbeat is echoed without a commit.
+    RenewedWithoutCommit,
+    /// A renewal echoes a heartbeat that has not come yet.
+    UnreceivedBeatEchoed,
+    /// After a restart, attempts of workers that have not dialled are given up at once.
+    TermNotAwaited,
+    /// The server concludes without a margin that a lease has ended.
+    MarginForgotten,
+    /// A worker counts its lease from when the echo came.
+    LeaseFromReceipt,
+    /// A worker does not repeat an unacknowledged end on its next stream.
+    EndNotRepeated,
+    /// An attempt that a heartbeat does not name is given up although it may be on its way.
+    OnItsWayIsLost,
+    /// A cancelled run ends before its worker has confirmed.
+    SlotFreedAtCancel,
+    /// A request to cancel is acknowledged and not written.
+    CancelNotWritten,
+    /// An assignment does not use up credit.
+    CreditNotCounted,
+    /// A job that skips fires while a run of it is live.
+    OverlapIgnored,
+    /// Times that make no run are not recorded.
+    MisfireNotRecorded,
+    /// The cursor of a job is written as it was.
+    CursorNotWritten,
+    /// A run whose timer comes is due, whatever the wall clock shows.
+    TimerBelieved,
+    /// Ids are drawn above the mark of their segment.
+    MarkNotRaised,
+    /// An idempotency key is not written.
+    KeyNotWritten,
+    /// A run ends without being counted.
+    EndNotCounted,
+    /// A loaded row is taken although it has changed since.
+    OldRowTaken,
+    /// A scan of parked runs counts as whole although some were parked meanwhile.
+    ScanNotRepeated,
+    /// The store takes a commit of a session that was revoked.
+    SessionNotFenced,
+}
+
+impl Fault {
+    pub const ALL: &'static [Self] = &[
+        Self::EffectsBeforeCommit,
+        Self::ResubmissionSkipped,
+        Self::RenewedWithoutCommit,
+        Self::UnreceivedBeatEchoed,
+        Self::TermNotAwaited,
+        Self::MarginForgotten,
+        Self::LeaseFromReceipt,
+        Self::EndNotRepeated,
+        Self::OnItsWayIsLost,
+        Self::SlotFreedAtCancel,
+        Self::CancelNotWritten,
+        Self::CreditNotCounted,
+        Self::OverlapIgnored,
+        Self::MisfireNotRecorded,
+        Self::CursorNotWritten,
+        Self::TimerBelieved,
+        Self::MarkNotRaised,
+        Self::KeyNotWritten,
+        Self::EndNotCounted,
+        Self::OldRowTaken,
+        Self::ScanNotRepeated,
+        Self::SessionNotFenced,
+    ];
+
+    /// As it is called on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::EffectsBeforeCommit => "effects-before-commit",
+            Self::ResubmissionSkipped => "resubmission-skipped",
+            Self::RenewedWithoutCommit => "renewed-without-commit",
+            Self::UnreceivedBeatEchoed => "unreceived-beat-echoed",
+            Self::TermNotAwaited => "term-not-awaited",
+            Self::MarginForgotten => "margin-forgotten",
+            Self::LeaseFromReceipt => "lease-from-receipt",
+            Self::EndNotRepeated => "end-not-repeated",
+            Self::OnItsWayIsLost => "on-its-way-is-lost",
+            Self::SlotFreedAtCancel => "slot-freed-at-cancel",
+            Self::CancelNotWritten => "cancel-not-written",
+            Self::CreditNotCounted => "credit-not-counted",
+            Self::OverlapIgnored => "overlap-ignored",
+            Self::MisfireNotRecorded => "misfire-not-recorded",
+            Self::CursorNotWritten => "cursor-not-written",
+            Self::TimerBelieved => "timer-believed",
+            Self::MarkNotRaised => "mark-not-raised",
+            Self::KeyNotWritten => "key-not-written",
+            Self::EndNotCounted => "end-not-counted",
+            Self::OldRowTaken => "old-row-taken",
+            Self::ScanNotRepeated => "scan-not-repeated",
+            Self::SessionNotFenced => "session-not-fenced",
+        }
+    }
+}
+
+#[cfg(feature = "faults")]
+mod switch {
+    use std::sync::atomic::{AtomicU8, Ordering};
+
+    use super::Fault;
+
+    static ARMED: AtomicU8 = AtomicU8::new(0);
+
+    /// Arms one fault for the whole process, or none.
+    pub fn arm(fault: Option<Fault>) {
+        ARMED.store(fault.map_or(0, |fault| fault as u8), Ordering::SeqCst);
+    }
+
+    pub fn armed(fault: Fault) -> bool {
+        ARMED.load(Ordering::Relaxed) == fault as u8
+    }
+}
+
+#[cfg(feature = "faults")]
+pub use switch::{arm, armed};
+
+/// Whether this fault is armed: never, without the feature.
+#[cfg(not(feature = "faults"))]
+#[inline(always)]
+pub fn armed(_: Fault) -> bool {
+    false
+}

@@ -1,0 +1,212 @@
+//! A commit has become durable: is it one that may be?
+
+use drumtower_core::change::{ChangeSet, RunChange};
+use drumtower_core::model::{JobId, Origin, Overlap, Run, RunId, RunState};
+use drumtower_store::Read;
+
+use super::Checks;
+use crate::world::World;
+
+/// What is remembered of a run.
+#[derive(Clone, Debug)]
+pub(super) struct Row {
+    attempts: usize,
+    /// How many of them have ended.
+    ended: usize,
+    cancelled: bool,
+    terminal: bool,
+}
+
+impl Row {
+    fn of(run: &Run) -> Self {
+        Self {
+            attempts: run.attempts.len(),
+            ended: run.attempts.iter().filter(|it| it.end.is_some()).count(),
+            cancelled: run.cancel.is_some(),
+            terminal: run.state.is_terminal(),
+        }
+    }
+}
+
+impl World {
+    pub(crate) fn check_commit(&mut self, changes: &ChangeSet) {
+        if self.checks.session != Some(changes.session) {
+            let words = format!(
+                "a commit of session {} was taken after another took over",
+                changes.session.0
+            );
+            self.checks.find("V14", words);
+        }
+        for (segment, row) in &changes.segments {
+            self.checks.marks.insert(*segment, row.id_mark);
+        }
+        for change in changes.runs.values() {
+            self.check_ends(change.run());
+            self.checks.run_change(change);
+        }
+        self.check_overlap(changes);
+        self.checks.schedules(changes);
+        self.check_counters();
+    }
+
+    /// Whoever held an attempt that has ended by this commit has let go of it, or its lease is over.
+    fn check_ends(&mut self, run: &Run) {
+        let known = self.checks.runs.get(&run.id).map_or(0, |row| row.ended);
+        for attempt in run
+            .attempts
+            .iter()
+            .skip(known)
+            .filter(|it| it.end.is_some())
+        {
+            if let Some(worker) = self.authorised(run.id, attempt.number) {
+                let promise = if run.cancel.is_some() { "V13" } else { "V5" };
+                let words = format!(
+                    "{} attempt {} has ended by a commit while worker {worker} runs it with right",
+                    run.id, attempt.number
+                );
+                self.checks.find(promise, words);
+            }
+        }
+    }
+
+    /// A scheduled run of a job that does not overlap is made only when none is live.
+    fn check_overlap(&mut self, changes: &ChangeSet) {
+        let mut made: Vec<(JobId, u32)> = Vec::new();
+        for change in changes.runs.values() {
+            let run = change.run();
+            if run.origin != Origin::Schedule {
+                continue;
+            }
+            if matches!(change, RunChange::Insert(_) | RunChange::InsertFinished(_)) {
+                made.push((run.job, run.job_version));
+            }
+        }
+        made.sort_unstable();
+        made.dedup();
+        for of_job in made.chunk_by(|a, b| a.0 == b.0) {
+            let skips = |(job, version): &(JobId, u32)| {
+                let version = self.reader.job_version(*job, *version);
+                let spec = version.ok().flatten().map(|version| version.spec);
+                spec.is_some_and(|spec| spec.overlap == Overlap::Skip)
+            };
+            let live = self.checks.live_scheduled.get(&of_job[0].0).copied();
+            if of_job.iter().all(skips) && live.unwrap_or(0) > 1 {
+                let words = format!(
+                    "{} runs of {} are live, it skips",
+                    live.unwrap_or(0),
+                    of_job[0].0
+                );
+                self.checks.find("V11", words);
+            }
+        }
+    }
+
+    fn check_counters(&mut self) {
+        let mut counted = std::collections::BTreeMap::new();
+        for ((_, namespace), row) in self.reader.counters().unwrap_or_default() {
+            let sum: &mut drumtower_core::model::Counters = counted.entry(namespace).or_default();
+            sum.created += row.created;
+            sum.completed += row.completed;
+            sum.failed += row.failed;
+            sum.cancelled += row.cancelled;
+        }
+        if counted != self.checks.tallies {
+            let words = format!("counters {counted:?}, runs {:?}", self.checks.tallies);
+            self.checks.find("V8", words);
+        }
+    }
+}
+
+impl Checks {
+    fn run_change(&mut self, change: &RunChange) {
+        let run = change.run();
+        let before = self.runs.get(&run.id).cloned();
+        if before.as_ref().is_some_and(|row| row.terminal) {
+            self.find("V7", format!("{} has ended and is written again", run.id));
+        }
+        self.new_attempts(run, before.as_ref());
+        let new = matches!(change, RunChange::Insert(_) | RunChange::InsertFinished(_));
+        if new {
+            self.new_run(run);
+        }
+        let tally = self.tallies.entry(run.namespace.clone()).or_default();
+        tally.created += u64::from(new);
+        match run.state {
+            RunState::Completed => tally.completed += 1,
+            RunState::Failed => tally.failed += 1,
+            RunState::Cancelled => tally.cancelled += 1,
+            _ => {}
+        }
+        if run.origin == Origin::Schedule {
+            let live = self.live_scheduled.entry(run.job).or_default();
+            *live += u32::from(new);
+            *live = live.saturating_sub(u32::from(run.state.is_terminal()));
+        }
+        self.runs.insert(run.id, Row::of(run));
+    }
+
+    fn new_attempts(&mut self, run: &Run, before: Option<&Row>) {
+        let known = before.map_or(0, |row| row.attempts);
+        for (index, attempt) in run.attempts.iter().enumerate().skip(known) {
+            if before.is_some_and(|row| row.cancelled) {
+                let words = format!("{} was to be cancelled and has a new attempt", run.id);
+                self.find("V13", words);
+            }
+            if attempt.number as usize != index + 1 {
+                let words = format!("{} has attempt {} in place {index}", run.id, attempt.number);
+                self.find("V6", words);
+            }
+            let segment = run.id.segment();
+            let last = self.fences.entry(segment).or_default();
+            // Fences of one commit come in the order of its runs, not of its decisions.
+            let highest_before = last.0;
+            if run.attempts[..index]
+                .iter()
+                .any(|older| older.fence >= attempt.fence)
+            {
+                self.find("V6", format!("{}: its fences do not grow", run.id));
+            } else {
+                last.0 = highest_before.max(attempt.fence.0);
+            }
+            let mark = self.marks.get(&segment).copied().unwrap_or(0);
+            if attempt.fence.0 > mark {
+                let words = format!(
+                    "{}: fence {} lies above the mark {mark}",
+                    run.id, attempt.fence.0
+                );
+                self.find("V6", words);
+            }
+        }
+    }
+
+    fn new_run(&mut self, run: &Run) {
+        self.runs_made += 1;
+        self.below_mark(run.id);
+        let cursor = self.cursors.get(&run.job).copied();
+        if let (Origin::Schedule, Some(nominal), Some(cursor)) = (run.origin, run.nominal, cursor)
+            && nominal <= cursor
+        {
+            let words = format!(
+                "{} stands for {}, the cursor of its job stood at {}",
+                run.id, nominal.0, cursor.0
+            );
+            self.find("V2", words);
+        }
+    }
+
+    fn below_mark(&mut self, run: RunId) {
+        let mark = self.marks.get(&run.segment()).copied().unwrap_or(0);
+        if run.0 > mark {
+            self.find("V6", format!("{run} lies above the mark of its segment"));
+        }
+    }
+
+    fn schedules(&mut self, changes: &ChangeSet) {
+        for (job, change) in &changes.schedules {
+            let before = self.cursors.insert(*job, change.row.fired_through);
+            if before.is_some_and(|before| before > change.row.fired_through) {
+                self.find("V2", format!("the cursor of {job} went back"));
+            }
+        }
+    }
+}

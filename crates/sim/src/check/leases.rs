@@ -1,0 +1,130 @@
+//! Who runs what, and with what right.
+
+use drumtower_audit::{Outcome, Record};
+use drumtower_core::model::{ProcessId, RunId, WallMs};
+use drumtower_proto::worker::v1 as wire;
+use wire::worker_message::Body;
+
+use super::Checks;
+use crate::worker::Task;
+use crate::world::World;
+
+impl World {
+    /// The worker that runs this attempt and whose lease has not ended by its own clock.
+    pub(super) fn authorised(&self, run: RunId, attempt: u32) -> Option<usize> {
+        self.holders(run)
+            .find(|(_, number)| *number == attempt)
+            .map(|(worker, _)| worker)
+    }
+
+    /// Everyone who runs any attempt of a run with right: worker and attempt.
+    fn holders(&self, run: RunId) -> impl Iterator<Item = (usize, u32)> {
+        let nodes = self.workers.iter().enumerate();
+        nodes.flat_map(move |(index, worker)| {
+            let mono = worker.clock.mono(self.at);
+            let tasks = worker.live.iter().flat_map(|live| live.tasks.values());
+            tasks
+                .filter(move |task| task.run == run && task.deadline > mono)
+                .map(move |task| (index, task.attempt))
+        })
+    }
+
+    pub(crate) fn check_start(&mut self, worker: usize, task: &Task) {
+        let other = self.holders(task.run).next();
+        if let Some((other, attempt)) = other {
+            let words = format!(
+                "{} attempt {} starts on worker {worker} while worker {other} runs attempt {attempt} with right",
+                task.run, task.attempt
+            );
+            self.checks.find("V5", words);
+        }
+        let last = (task.attempt, task.fence);
+        if let Some(before) = self.checks.started.insert(task.run, last)
+            && (before.0 >= last.0 || before.1 >= last.1)
+        {
+            let words = format!("{}: {before:?} was started before {last:?}", task.run);
+            self.checks.find("V6", words);
+        }
+        let running: u32 = self.workers[worker]
+            .live
+            .iter()
+            .flat_map(|live| live.tasks.values())
+            .map(|task| task.weight)
+            .sum();
+        if running + task.weight > self.workers[worker].shape.capacity {
+            let words = format!("worker {worker} runs more than its capacity");
+            self.checks.find("V11", words);
+        }
+        self.look_at_clocks();
+        if task.attempt == 1 && task.due > self.checks.furthest {
+            let words = format!(
+                "{} is due at {}, no server's clock has been past {}",
+                task.run, task.due.0, self.checks.furthest.0
+            );
+            self.checks.find("V3", words);
+        }
+    }
+
+    /// Remembers how far clocks have been, and how far apart.
+    pub(crate) fn look_at_clocks(&mut self) {
+        let servers = self.servers.iter().map(|node| node.clock.now(self.at).wall);
+        let furthest = servers.clone().max().unwrap_or_default();
+        self.checks.furthest = self.checks.furthest.max(furthest);
+        let workers = self.workers.iter().map(|node| node.clock.now(self.at).wall);
+        let all = servers.chain(workers);
+        let (least, most) = (all.clone().min(), all.max());
+        let spread = most.unwrap_or_default().since(least.unwrap_or_default());
+        self.checks.spread_ms = self.checks.spread_ms.max(spread);
+    }
+
+    /// What a worker says shows whether the server kept to what it was granted.
+    pub(crate) fn check_said(&mut self, worker: usize, message: &wire::WorkerMessage) {
+        if let Some(Body::Refused(refused)) = &message.body
+            && refused.reason.contains("not covered by credit")
+        {
+            let words = format!(
+                "worker {worker} was given more than it granted: {}",
+                refused.reason
+            );
+            self.checks.find("V11", words);
+        }
+    }
+
+    pub(crate) fn check_disconnect(&mut self, worker: usize, reason: &str, again: bool) {
+        if reason.contains("broke the protocol") || !again {
+            let words = format!("worker {worker} gave up its stream: {reason}");
+            self.checks.find("protocol", words);
+        }
+    }
+}
+
+impl Checks {
+    pub(crate) fn task_started(&mut self, task: &Task, process: ProcessId, wall: WallMs) {
+        self.tasks_run += 1;
+        self.tasks.push(Record::Started {
+            run: task.run,
+            attempt: task.attempt,
+            fence: task.fence,
+            nominal_ms: task.nominal,
+            due_ms: Some(task.due),
+            wall_ms: wall,
+            pid: process.0 as u32,
+        });
+    }
+
+    pub(crate) fn task_done(&mut self, task: &Task, outcome: wire::Outcome, wall: WallMs) {
+        if task.started.is_none() {
+            return;
+        }
+        self.tasks.push(Record::Ended {
+            run: task.run,
+            attempt: task.attempt,
+            wall_ms: wall,
+            outcome: match outcome {
+                wire::Outcome::Succeeded => Outcome::Succeeded,
+                wire::Outcome::Failed => Outcome::Failed,
+                _ => Outcome::Cancelled,
+            },
+        });
+    }
+}

@@ -1,0 +1,75 @@
+//! What is held against the world, by eyes that see what no node sees: true time, every worker's tasks, every commit.
+//!
+//! | when | what |
+//! |---|---|
+//! | a commit becomes durable (`commits`) | V2 cursors, V6 fences and marks, V7, V8, V11 overlap, V13, V14; nobody is authorised for what has ended |
+//! | an effect is performed or an answer arrives (`answers`) | V9: what is told is durable |
+//! | a task is started (`leases`) | V3, V5, V6, V11 credit |
+//! | the world has come to rest (`rest`) | V1, V2, V10, V18 and the rest of the audit, with schedules expanded a second time |
+//!
+//! V16 is the world's own: it must come to rest. Nothing here asks the engine anything.
+
+mod answers;
+mod commits;
+mod leases;
+mod rest;
+
+use std::collections::BTreeMap;
+
+use drumtower_audit::Record;
+use drumtower_core::model::{
+    Counters, Fence, JobId, NamespaceName, RunId, SegmentId, SessionId, WallMs,
+};
+
+use crate::clock::At;
+
+use commits::Row;
+
+/// A promise that was not kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The promise, such as `V5`, or what broke.
+    pub promise: &'static str,
+    pub words: String,
+}
+
+#[derive(Default)]
+pub struct Checks {
+    pub findings: Vec<Finding>,
+    /// When everything must have come to its end.
+    pub(crate) drained_by: At,
+    /// The session that may commit.
+    session: Option<SessionId>,
+    runs: BTreeMap<RunId, Row>,
+    fences: BTreeMap<SegmentId, Fence>,
+    marks: BTreeMap<SegmentId, u64>,
+    cursors: BTreeMap<JobId, WallMs>,
+    live_scheduled: BTreeMap<JobId, u32>,
+    tallies: BTreeMap<NamespaceName, Counters>,
+    /// The highest fence that a task was started with, for each run.
+    started: BTreeMap<RunId, (u32, u64)>,
+    /// What tasks wrote.
+    tasks: Vec<Record>,
+    /// The furthest that any server's wall clock has been.
+    furthest: WallMs,
+    /// How far clocks of servers were set, in all.
+    stepped_ms: i64,
+    /// The furthest that two clocks were apart.
+    spread_ms: i64,
+    pub(crate) runs_made: u64,
+    pub(crate) tasks_run: u64,
+}
+
+impl Checks {
+    pub(crate) fn find(&mut self, promise: &'static str, words: String) {
+        self.findings.push(Finding { promise, words });
+    }
+
+    pub(crate) fn taken_over(&mut self, session: SessionId) {
+        self.session = Some(session);
+    }
+
+    pub(crate) fn clock_stepped(&mut self, ms: i64) {
+        self.stepped_ms += ms.abs();
+    }
+}

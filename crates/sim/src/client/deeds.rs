@@ -1,0 +1,240 @@
+//! What a user does next.
+
+use drumtower_core::engine::{JobRef, Rerun, Trigger, When};
+use drumtower_core::model::{
+    CalendarSpec, JobRecord, JobSpec, JsonText, Requirement, RunId, RunState, TaskNeed,
+};
+use drumtower_store::{JobFilter, Read, RunFilter};
+
+use crate::plan;
+use crate::worker::Worker;
+use crate::world::World;
+
+#[derive(Clone, Debug)]
+pub enum Deed {
+    Put(Box<JobSpec>),
+    Pause(JobRef),
+    Resume(JobRef),
+    Delete(JobRef),
+    Trigger(Vec<Trigger>),
+    Cancel(RunId),
+    Rerun(Vec<Trigger>),
+    Calendar(Box<CalendarSpec>),
+}
+
+impl Deed {
+    /// Its column in the table of coverage.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Put(_) => "put job",
+            Self::Pause(_) => "pause job",
+            Self::Resume(_) => "resume job",
+            Self::Delete(_) => "delete job",
+            Self::Trigger(_) => "trigger",
+            Self::Cancel(_) => "cancel",
+            Self::Rerun(_) => "rerun",
+            Self::Calendar(_) => "calendar",
+        }
+    }
+
+    pub fn words(&self) -> String {
+        match self {
+            Self::Put(spec) => format!("put {}", spec.name),
+            Self::Pause(job) => format!("pause {}", job.name),
+            Self::Resume(job) => format!("resume {}", job.name),
+            Self::Delete(job) => format!("delete {}", job.name),
+            Self::Trigger(triggers) => {
+                format!("{} runs of {}", triggers.len(), triggers[0].job.name)
+            }
+            Self::Cancel(run) => format!("cancel {run}"),
+            Self::Rerun(triggers) => format!("rerun of {}", triggers[0].job.name),
+            Self::Calendar(spec) => format!("calendar {}", spec.name),
+        }
+    }
+
+    pub fn triggers(&self) -> &[Trigger] {
+        match self {
+            Self::Trigger(triggers) | Self::Rerun(triggers) => triggers,
+            _ => &[],
+        }
+    }
+
+    /// Whether doing it twice is doing it once.
+    pub fn is_repeatable(&self) -> bool {
+        self.triggers()
+            .iter()
+            .all(|trigger| trigger.idempotency_key.is_some())
+    }
+}
+
+impl Worker {
+    /// Whether it could ever run this.
+    pub(crate) fn is_able(&self, needed: &Requirement) -> bool {
+        let shape = &self.shape;
+        let scope = shape.namespace.as_deref();
+        let task = match &needed.need {
+            TaskNeed::Exec => shape.exec,
+            TaskNeed::Http => false,
+            TaskNeed::Handler(name) => shape.handlers.contains(name),
+        };
+        scope.is_none_or(|scope| scope == needed.namespace.as_str())
+            && task
+            && shape.capacity >= needed.weight
+    }
+}
+
+impl World {
+    pub(super) fn choose(&mut self, client: usize) -> Option<Deed> {
+        let filter = JobFilter::default();
+        let jobs = self.reader.jobs(&filter, None, usize::MAX).ok()?.jobs;
+        let now = self.servers[self.owner].clock.now(self.at).wall;
+        let calendars = !self.reader.calendars().ok()?.is_empty();
+        let fresh = self.number();
+        let random = &mut self.clients[client].random;
+        if jobs.len() < self.plan.jobs && random.chance(800) {
+            let spec = plan::fresh(fresh, now, calendars, self.plan.quiet, random);
+            return Some(Deed::Put(Box::new(spec)));
+        }
+        if jobs.is_empty() {
+            return None;
+        }
+        let job = random.pick(&jobs).clone();
+        let name = JobRef {
+            namespace: job.row.namespace.clone(),
+            name: job.row.name.clone(),
+        };
+        match random.below(100) {
+            0..10 => {
+                let spec = plan::edited(&job.version.spec, now, random);
+                Some(Deed::Put(Box::new(spec)))
+            }
+            10..14 => Some(Deed::Pause(name)),
+            14..22 => self.resume(client, jobs),
+            22..24 => Some(Deed::Delete(name)),
+            24..27 => {
+                let namespace = *random.pick(plan::NAMESPACES);
+                let spec = plan::calendar(namespace, now, random)?;
+                Some(Deed::Calendar(Box::new(spec)))
+            }
+            27..40 => self.cancel(client),
+            40..45 => self.rerun(client),
+            45..48 => self.once_more(client),
+            _ => Some(Deed::Trigger(self.triggers(client, &name))),
+        }
+    }
+
+    fn resume(&mut self, client: usize, jobs: Vec<JobRecord>) -> Option<Deed> {
+        let paused: Vec<_> = jobs
+            .into_iter()
+            .filter(|job| job.row.paused.is_some())
+            .collect();
+        if paused.is_empty() {
+            return None;
+        }
+        let job = self.clients[client].random.pick(&paused);
+        Some(Deed::Resume(JobRef {
+            namespace: job.row.namespace.clone(),
+            name: job.row.name.clone(),
+        }))
+    }
+
+    fn triggers(&mut self, client: usize, job: &JobRef) -> Vec<Trigger> {
+        let quiet = self.plan.quiet;
+        let user = &mut self.clients[client];
+        let count = match user.random.below(20) {
+            _ if quiet => 1,
+            0 => user.random.skewed(2, 120),
+            1..4 => user.random.between(2, 6),
+            _ => 1,
+        };
+        let mut triggers = Vec::new();
+        for _ in 0..count {
+            user.keys += 1;
+            let key = format!("c{client}-{}", user.keys);
+            let params = format!("{{\"order\":{}}}", user.keys);
+            let when = match user.random.below(12) {
+                0 => Some(When::After(user.random.skewed(1, 90_000))),
+                1 => Some(When::After(user.random.skewed(1, 900_000))),
+                _ => None,
+            };
+            triggers.push(Trigger {
+                params: JsonText::parse("params", &params).ok(),
+                idempotency_key: user.random.chance(800).then_some(key),
+                when,
+                ..Trigger::of(job.clone())
+            });
+        }
+        triggers
+    }
+
+    fn cancel(&mut self, client: usize) -> Option<Deed> {
+        let known = self.clients[client].runs.len() as u64;
+        if known > 0 && self.clients[client].random.chance(400) {
+            let index = self.clients[client].random.below(known) as usize;
+            return Some(Deed::Cancel(self.clients[client].runs[index]));
+        }
+        let states = vec![RunState::Pending, RunState::Scheduled, RunState::Running];
+        let filter = RunFilter {
+            states,
+            ..RunFilter::default()
+        };
+        let live = self.reader.runs(&filter, None, 50).ok()?.runs;
+        if live.is_empty() {
+            return None;
+        }
+        let run = self.clients[client].random.pick(&live).id;
+        Some(Deed::Cancel(run))
+    }
+
+    fn rerun(&mut self, client: usize) -> Option<Deed> {
+        let states = vec![RunState::Completed, RunState::Failed, RunState::Cancelled];
+        let filter = RunFilter {
+            states,
+            ..RunFilter::default()
+        };
+        let ended = self.reader.runs(&filter, None, 50).ok()?.runs;
+        if ended.is_empty() {
+            return None;
+        }
+        let run = self.clients[client].random.pick(&ended).clone();
+        let job = self.reader.job(run.job).ok()??;
+        let pinned = self.reader.job_version(run.job, run.job_version).ok()??;
+        let user = &mut self.clients[client];
+        user.keys += 1;
+        let key = format!("c{client}-{}", user.keys);
+        let rerun = Rerun {
+            of: run.id,
+            job: run.job,
+            nominal: run.nominal,
+            params: run.params,
+            version: user.random.chance(500).then_some(pinned),
+            checkpoint: None,
+        };
+        let name = JobRef {
+            namespace: job.row.namespace,
+            name: job.row.name,
+        };
+        Some(Deed::Rerun(vec![Trigger {
+            idempotency_key: Some(key),
+            rerun: Some(Box::new(rerun)),
+            ..Trigger::of(name)
+        }]))
+    }
+
+    /// A request that was answered is made once more, as it was.
+    fn once_more(&mut self, client: usize) -> Option<Deed> {
+        let user = &mut self.clients[client];
+        if user.made.is_empty() {
+            return None;
+        }
+        let again = user.random.pick(&user.made).clone();
+        let open = self.calls.values().flat_map(|call| call.deed.triggers());
+        if open
+            .clone()
+            .any(|it| it.idempotency_key == again.idempotency_key)
+        {
+            return None;
+        }
+        Some(Deed::Trigger(vec![again]))
+    }
+}

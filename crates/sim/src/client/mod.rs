@@ -1,0 +1,347 @@
+//! Users: they write jobs, trigger and cancel runs, and write down what they were told.
+//!
+//! A request whose answer does not come is made again, with the same idempotency key. What was answered with yes must be
+//! there for ever.
+
+mod deeds;
+
+use drumtower_audit::Record;
+use drumtower_core::engine::{Command, Condition, JobRef, Refusal, Reply, Trigger, Triggered};
+use drumtower_core::model::{Actor, JobRecord, Run, RunId};
+use drumtower_store::Read;
+
+use crate::clock::{MS, SECOND};
+use crate::random::Random;
+use crate::server::{Phase, Work};
+use crate::world::event::Event;
+use crate::world::{World, note};
+
+pub use deeds::Deed;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CallId(pub u64);
+
+/// A request under way.
+#[derive(Debug)]
+pub struct Call {
+    pub(crate) client: usize,
+    pub(crate) deed: Deed,
+    tries: u32,
+    server: usize,
+}
+
+/// What a caller is told.
+#[derive(Debug)]
+pub enum Said {
+    Answer(Box<Result<Reply, Refusal>>),
+    /// It may have happened.
+    Unknown,
+    /// It did not happen.
+    NotReady,
+}
+
+pub struct Client {
+    pub(crate) random: Random,
+    /// Runs that it was told of.
+    pub(crate) runs: Vec<RunId>,
+    pub(crate) journal: Vec<Record>,
+    /// Requests that it may make once more, as they were.
+    pub(crate) made: Vec<Trigger>,
+    keys: u64,
+}
+
+impl Client {
+    pub fn new(random: Random) -> Self {
+        Self {
+            random,
+            runs: Vec::new(),
+            journal: Vec::new(),
+            made: Vec::new(),
+            keys: 0,
+        }
+    }
+}
+
+const TRIES: u32 = 8;
+const PATIENCE_US: u64 = 15 * SECOND;
+
+impl World {
+    pub(crate) fn act(&mut self, client: usize) {
+        if self.calm {
+            return;
+        }
+        if self.weather.outage > self.at {
+            let at = self.weather.outage.plus(self.random.below(5 * SECOND));
+            self.push(at, Event::Act { client });
+            return;
+        }
+        if let Some(deed) = self.choose(client) {
+            self.call(client, deed, 0);
+        }
+        let pause = self.plan.pause_us;
+        let wait = self.clients[client].random.between(MS, 2 * pause);
+        self.push(self.at.plus(wait), Event::Act { client });
+    }
+
+    pub(crate) fn call(&mut self, client: usize, deed: Deed, tries: u32) {
+        let call = CallId(self.number());
+        let others = self.servers.len() as u64;
+        let server = if self.random.chance(900) {
+            self.owner
+        } else {
+            self.random.below(others) as usize
+        };
+        note!(self, "client {client} asks for {}", deed.words());
+        self.cover(deed.name());
+        self.write_sent(client, &deed);
+        self.calls.insert(
+            call,
+            Call {
+                client,
+                deed,
+                tries,
+                server,
+            },
+        );
+        let at = self.at.plus(self.latency());
+        self.push(at, Event::Request { call });
+        self.push(self.at.plus(PATIENCE_US), Event::Timeout { call });
+    }
+
+    fn write_sent(&mut self, client: usize, deed: &Deed) {
+        let wall = self.servers[self.owner].clock.now(self.at).wall;
+        for trigger in deed.triggers() {
+            if let Some(key) = &trigger.idempotency_key {
+                let job = format!("{}/{}", trigger.job.namespace, trigger.job.name);
+                self.clients[client].journal.push(Record::Sent {
+                    key: key.clone(),
+                    job,
+                    wall_ms: wall,
+                });
+            }
+        }
+    }
+
+    /// A request reaches its server.
+    pub(crate) fn request(&mut self, id: CallId) {
+        let Some(call) = self.calls.get(&id) else {
+            return;
+        };
+        let (server, command) = (call.server, call.deed.command());
+        let actor = Actor::new(&format!("client-{}", call.client));
+        match &mut self.servers[server].phase {
+            Phase::Ready(live) => {
+                live.take_command(Work::Command {
+                    call: id,
+                    actor,
+                    command,
+                });
+                self.wake_server(server);
+            }
+            Phase::Down | Phase::Standby | Phase::Booting(_) => self.answer(id, Said::NotReady),
+        }
+    }
+
+    /// An answer leaves the server; it may get lost.
+    pub(crate) fn answer(&mut self, call: CallId, said: Said) {
+        if !self.calm && self.random.chance(25) {
+            return;
+        }
+        let at = self.at.plus(self.latency());
+        self.push(at, Event::Reply { call, said });
+    }
+
+    pub(crate) fn connection_lost(&mut self, call: CallId) {
+        let at = self.at.plus(self.latency());
+        let said = Said::Unknown;
+        self.push(at, Event::Reply { call, said });
+    }
+
+    pub(crate) fn timeout(&mut self, call: CallId) {
+        if self.calls.contains_key(&call) {
+            self.reply(call, Said::Unknown);
+        }
+    }
+
+    pub(crate) fn reply(&mut self, id: CallId, said: Said) {
+        let Some(call) = self.calls.remove(&id) else {
+            return;
+        };
+        match said {
+            Said::Answer(answer) => self.answered(call, *answer),
+            Said::Unknown => self.unanswered(call, true),
+            Said::NotReady => self.unanswered(call, false),
+        }
+    }
+
+    fn unanswered(&mut self, call: Call, open: bool) {
+        let client = call.client;
+        note!(
+            self,
+            "client {client} has no answer to {}{}",
+            call.deed.words(),
+            if open { "" } else { ": not ready" }
+        );
+        for trigger in call.deed.triggers() {
+            if let Some(key) = trigger.idempotency_key.clone() {
+                let record = match open {
+                    true => Record::Unknown { key },
+                    false => Record::Refused {
+                        key,
+                        code: "not_ready".to_owned(),
+                    },
+                };
+                self.clients[client].journal.push(record);
+            }
+        }
+        // Only what carries a key, or changes nothing the second time, is safe to repeat.
+        if call.tries < TRIES && (!open || call.deed.is_repeatable()) {
+            let wait = self.clients[client]
+                .random
+                .between(50 * MS, SECOND << call.tries.min(3));
+            let at = self.at.plus(wait);
+            self.call_at(at, call);
+        }
+    }
+
+    fn call_at(&mut self, at: crate::clock::At, call: Call) {
+        // Waiting is part of the request: it is on its way a little longer.
+        let wait = at.since(self.at);
+        let id = CallId(self.number());
+        let (client, tries) = (call.client, call.tries + 1);
+        self.write_sent(client, &call.deed);
+        let server = self.owner;
+        self.calls.insert(
+            id,
+            Call {
+                client,
+                deed: call.deed,
+                tries,
+                server,
+            },
+        );
+        self.push(at, Event::Request { call: id });
+        self.push(
+            self.at.plus(wait + PATIENCE_US),
+            Event::Timeout { call: id },
+        );
+    }
+
+    fn answered(&mut self, call: Call, answer: Result<Reply, Refusal>) {
+        let client = call.client;
+        match answer {
+            Err(refusal) => {
+                note!(
+                    self,
+                    "client {client} is refused {}: {refusal}",
+                    call.deed.words()
+                );
+                self.check_refusal(&call.deed, &refusal);
+            }
+            Ok(Reply::Triggered(results)) => {
+                let triggers = call.deed.triggers().to_vec();
+                for (trigger, result) in triggers.into_iter().zip(results) {
+                    self.triggered(client, trigger, result);
+                }
+            }
+            Ok(Reply::Run(run)) => {
+                note!(
+                    self,
+                    "client {client} is told {} is {}",
+                    run.id,
+                    run.state.as_str()
+                );
+                self.check_cancelled(&run);
+            }
+            Ok(Reply::Job { record, .. }) => {
+                note!(
+                    self,
+                    "client {client} is told {} stands at {}",
+                    record.row.name,
+                    record.row.revision
+                );
+                self.check_job(&record);
+            }
+            Ok(reply) => {
+                note!(self, "client {client} has {}: done", call.deed.words());
+                drop(reply);
+            }
+        }
+    }
+
+    fn triggered(&mut self, client: usize, trigger: Trigger, result: Result<Triggered, Refusal>) {
+        match result {
+            Ok(triggered) => {
+                let run = triggered.run;
+                note!(
+                    self,
+                    "client {client} is told of {run}, repeated: {}",
+                    triggered.repeated
+                );
+                self.check_triggered(run);
+                if let Some(key) = &trigger.idempotency_key {
+                    let key = key.clone();
+                    self.clients[client]
+                        .journal
+                        .push(Record::Answered { key, run });
+                    self.clients[client].made.push(trigger);
+                }
+                self.clients[client].runs.push(run);
+            }
+            Err(refusal) => {
+                note!(self, "client {client} is refused a run: {refusal}");
+                if let Some(key) = trigger.idempotency_key {
+                    let code = "refused".to_owned();
+                    self.clients[client]
+                        .journal
+                        .push(Record::Refused { key, code });
+                }
+            }
+        }
+    }
+
+    /// Brings about the end: what fires by itself is paused, what nobody can run is cancelled.
+    pub(crate) fn tidy_up(&mut self, busy: Vec<JobRecord>, runs: &[Run]) {
+        for job in busy {
+            let job = JobRef {
+                namespace: job.row.namespace,
+                name: job.row.name,
+            };
+            self.call(0, Deed::Pause(job), 0);
+        }
+        let hopeless: Vec<RunId> = runs
+            .iter()
+            .filter(|run| run.cancel.is_none() && !self.somebody_can(run))
+            .map(|run| run.id)
+            .collect();
+        for run in hopeless {
+            self.call(0, Deed::Cancel(run), 0);
+        }
+    }
+
+    fn somebody_can(&self, run: &Run) -> bool {
+        let Ok(Some(version)) = self.reader.job_version(run.job, run.job_version) else {
+            return false;
+        };
+        let needed = version.spec.requirement();
+        self.workers.iter().any(|worker| worker.is_able(&needed))
+    }
+}
+
+impl Deed {
+    pub(crate) fn command(&self) -> Command {
+        let condition = Condition::Any;
+        match self.clone() {
+            Self::Put(spec) => Command::PutJob { spec, condition },
+            Self::Pause(job) => Command::PauseJob { job, condition },
+            Self::Resume(job) => Command::ResumeJob { job, condition },
+            Self::Delete(job) => Command::DeleteJob { job, condition },
+            Self::Trigger(triggers) | Self::Rerun(triggers) => Command::TriggerRuns { triggers },
+            Self::Cancel(run) => Command::CancelRun { run, scope: None },
+            Self::Calendar(spec) => Command::PutCalendar {
+                spec: *spec,
+                condition,
+            },
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! Jobs as people write them: heartbeats of a second, reports at night, imports that follow each other, things that only
+//! ever run when someone asks.
+
+use drumtower_core::model::{CalendarSpec, JobSpec, WallMs};
+use serde_json::{Value, json};
+
+use crate::random::Random;
+
+pub const HANDLERS: &[&str] = &["charge", "import", "mail"];
+pub const NAMESPACES: &[&str] = &["default", "billing"];
+const CALENDARS: &[&str] = &["holidays", "trading"];
+const ZONES: &[&str] = &[
+    "UTC",
+    "Europe/Berlin",
+    "America/New_York",
+    "Australia/Lord_Howe",
+    "Asia/Shanghai",
+];
+
+/// A job that nobody has written yet. `number` is part of its name.
+pub fn fresh(
+    number: u64,
+    now: WallMs,
+    calendars: bool,
+    quiet: bool,
+    random: &mut Random,
+) -> JobSpec {
+    let namespace = if random.chance(750) {
+        "default"
+    } else {
+        "billing"
+    };
+    let mut spec = json!({
+        "kind": "Job",
+        "name": format!("job-{number}"),
+        "namespace": namespace,
+        "task": task(random),
+        "retention": "keep",
+    });
+    if !quiet {
+        schedule(&mut spec, now, random);
+    }
+    policies(&mut spec, random);
+    if calendars && spec["schedule"][0]["cron"].is_string() && random.chance(500) {
+        let side = if random.chance(700) { "minus" } else { "only" };
+        let roll = *random.pick(&["none", "next", "previous", "nearest"]);
+        let fixed = spec["schedule"][0]["cron"]
+            .as_str()
+            .is_some_and(|line| !line.contains("* * *") || line.starts_with("0 "));
+        spec["calendar"] = json!({ side: [*random.pick(CALENDARS)] });
+        if fixed && random.chance(400) {
+            spec["calendar"]["roll"] = roll.into();
+        }
+    }
+    checked(spec)
+}
+
+/// The same job after someone has edited it.
+pub fn edited(spec: &JobSpec, now: WallMs, random: &mut Random) -> JobSpec {
+    let Ok(mut value) = serde_json::to_value(spec) else {
+        return spec.clone();
+    };
+    match random.below(5) {
+        0 | 1 => {
+            value["calendar"] = Value::Null;
+            schedule(&mut value, now, random);
+        }
+        2 | 3 => policies(&mut value, random),
+        _ => value["task"] = task(random),
+    }
+    checked(value)
+}
+
+pub fn calendar(namespace: &str, now: WallMs, random: &mut Random) -> Option<CalendarSpec> {
+    let day = |ahead: i64| {
+        let at = jiff::Timestamp::from_millisecond(now.0 + ahead * 86_400_000).unwrap_or_default();
+        at.to_zoned(jiff::tz::TimeZone::UTC).date().to_string()
+    };
+    let include: Vec<String> = (-1..3).filter(|_| random.chance(500)).map(day).collect();
+    let spec = json!({
+        "kind": "Calendar",
+        "name": *random.pick(CALENDARS),
+        "namespace": namespace,
+        "include": include,
+    });
+    serde_json::from_value(spec).ok()
+}
+
+fn checked(spec: Value) -> JobSpec {
+    let named = spec["name"].clone();
+    let namespace = spec["namespace"].clone();
+    let read = |value: Value| {
+        let spec: JobSpec = serde_json::from_value(value).ok()?;
+        spec.check().ok()?;
+        Some(spec)
+    };
+    if let Some(spec) = read(spec) {
+        return spec;
+    }
+    // What was drawn does not go together: a plain job stands in for it.
+    let plain = json!({"kind": "Job", "name": named, "namespace": namespace, "task": {"handler": {"name": "charge"}}, "retention": "keep"});
+    match read(plain) {
+        Some(spec) => spec,
+        None => panic!("a plain job is always valid"),
+    }
+}
+
+fn task(random: &mut Random) -> Value {
+    if random.chance(300) {
+        json!({"exec": {"argv": ["true"]}})
+    } else {
+        json!({"handler": {"name": *random.pick(HANDLERS)}})
+    }
+}
+
+fn schedule(spec: &mut Value, now: WallMs, random: &mut Random) {
+    let entries = match random.below(10) {
+        // Only when asked.
+        0 | 1 => json!([]),
+        2 => json!([{"every": format!("{}ms", random.between(600, 3_000))}]),
+        3 | 4 => json!([{"every": format!("{}s", random.pick(&[1, 2, 5, 10, 30]))}]),
+        5 => json!([{"after_end": format!("{}ms", random.skewed(100, 20_000))}]),
+        6 => json!([{"cron": "*/5 * * * * *", "timezone": *random.pick(ZONES)}]),
+        7 => json!([{"cron": "* * * * *", "timezone": *random.pick(ZONES)}, {"every": "45s"}]),
+        8 => json!([soon(now, random)]),
+        _ => {
+            let at = jiff::Timestamp::from_millisecond(now.0 + random.skewed(1, 300_000) as i64);
+            json!([{"at": at.unwrap_or_default().to_string()}, soon(now, random)])
+        }
+    };
+    let empty = entries.as_array().is_none_or(Vec::is_empty);
+    let follows = entries[0]["after_end"].is_string();
+    spec["schedule"] = entries;
+    spec["jitter"] = match (empty, random.chance(250)) {
+        (false, true) => format!("{}ms", random.skewed(1, 8_000)).into(),
+        _ => Value::Null,
+    };
+    spec["bounds"] = if !empty && random.chance(120) {
+        let end = jiff::Timestamp::from_millisecond(now.0 + random.skewed(1_000, 400_000) as i64);
+        match random.below(2) {
+            0 => json!({"max_fires": random.between(1, 20)}),
+            _ if follows => Value::Null,
+            _ => json!({"end": end.unwrap_or_default().to_string()}),
+        }
+    } else {
+        Value::Null
+    };
+    for key in ["jitter", "bounds"] {
+        if spec[key].is_null() {
+            spec.as_object_mut().map(|spec| spec.remove(key));
+        }
+    }
+    if spec["calendar"].is_null() {
+        spec.as_object_mut().map(|spec| spec.remove("calendar"));
+    }
+}
+
+/// A time of day that comes within the next minutes, somewhere.
+fn soon(now: WallMs, random: &mut Random) -> Value {
+    let zone = *random.pick(ZONES);
+    let ahead = random.between(0, 8) as i64 * 60_000;
+    let at = jiff::Timestamp::from_millisecond(now.0 + ahead).unwrap_or_default();
+    let local = jiff::tz::TimeZone::get(zone).map(|zone| at.to_zoned(zone).datetime());
+    let local = local.unwrap_or_default();
+    let line = format!("{} {} * * *", local.minute(), local.hour());
+    let gap = *random.pick(&["shift", "skip", "at_transition"]);
+    let fold = *random.pick(&["first", "last", "both"]);
+    json!({"cron": line, "timezone": zone, "dst_gap": gap, "dst_fold": fold})
+}
+
+fn policies(spec: &mut Value, random: &mut Random) {
+    spec["overlap"] = (*random.pick(&["skip", "skip", "allow"])).into();
+    spec["misfire"] = catch_up(random);
+    spec["on_resume"] = catch_up(random);
+    spec["weight"] = random.skewed(1, 4).into();
+    spec["priority"] = (*random.pick(&[5, 5, 5, 9, 0])).into();
+    spec["placement"] = (*random.pick(&["round_robin", "least_loaded"])).into();
+    spec["retry"] = retry(random);
+    spec["timeout"] = (*random.pick(&["1h", "30s", "3s", "500ms"])).into();
+}
+
+fn catch_up(random: &mut Random) -> Value {
+    match random.below(5) {
+        0 => json!({"policy": "skip"}),
+        1 => json!({"policy": "latest", "window": format!("{}s", random.skewed(1, 600))}),
+        2 => json!({"policy": "all", "max": random.between(1, 12)}),
+        3 => {
+            json!({"policy": "all", "window": "30s", "gap": format!("{}ms", random.skewed(1, 4_000))})
+        }
+        _ => json!({}),
+    }
+}
+
+fn retry(random: &mut Random) -> Value {
+    let wait = |random: &mut Random| format!("{}ms", random.skewed(1, 20_000));
+    let max_lost = random.between(1, 4);
+    match random.below(4) {
+        0 => json!({"max_attempts": 1, "max_lost": max_lost}),
+        1 => {
+            json!({"max_attempts": random.between(2, 5), "backoff": "fixed", "initial": wait(random), "max_lost": max_lost})
+        }
+        2 => {
+            json!({"initial": wait(random), "max": "30s", "jitter": false, "priority": 9, "max_lost": max_lost})
+        }
+        _ => json!({}),
+    }
+}

@@ -1,0 +1,365 @@
+//! One life of the loop: what came is stepped, what was decided is committed, what is committed is told.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use drumtower_core::engine::{
+    Command, Effect, Engine, Input, LoadRequest, Loaded, Step, StreamId, Ticket, WorkerEvent,
+};
+use drumtower_core::model::{Actor, MonoMs, Now};
+use drumtower_server::driver::load::load;
+
+use super::commit::Flight;
+use super::{Phase, guarded};
+use crate::client::{CallId, Said};
+use crate::clock::{At, MS, SECOND};
+use crate::world::event::{Event, Life};
+use crate::world::net::ConnId;
+use crate::world::{World, note};
+
+/// The longest that the engine is not told the time.
+const LONGEST_SLEEP_MS: u64 = 1_000;
+
+pub struct Loop {
+    pub(crate) life: Life,
+    pub(crate) engine: Engine,
+    pub(super) queue: VecDeque<Work>,
+    pub(super) flight: Option<Flight>,
+    /// Answers of loads that wait for room in a batch.
+    parked_loads: VecDeque<(Loaded, Option<Box<Input>>)>,
+    pub(super) streams: BTreeMap<StreamId, ConnId>,
+    pub(super) tickets: BTreeMap<Ticket, CallId>,
+    waiting: usize,
+    loading: usize,
+    ticked: MonoMs,
+    /// The turn that counts.
+    turn: u64,
+    turn_at: At,
+}
+
+/// What came and was not stepped yet.
+pub enum Work {
+    Command {
+        call: CallId,
+        actor: Actor,
+        command: Command,
+    },
+    Open(StreamId, ConnId),
+    Event(StreamId, WorkerEvent),
+    Again(Box<Input>),
+}
+
+impl Loop {
+    pub(super) fn new(life: Life, engine: Engine) -> Self {
+        Self {
+            life,
+            engine,
+            queue: VecDeque::new(),
+            flight: None,
+            parked_loads: VecDeque::new(),
+            streams: BTreeMap::new(),
+            tickets: BTreeMap::new(),
+            waiting: 0,
+            loading: 0,
+            ticked: MonoMs::default(),
+            turn: 0,
+            turn_at: At(u64::MAX),
+        }
+    }
+
+    /// Callers who wait for an answer.
+    pub(super) fn calls(&self) -> Vec<CallId> {
+        let queued = self.queue.iter().filter_map(|work| match work {
+            Work::Command { call, .. } => Some(*call),
+            _ => None,
+        });
+        queued.chain(self.tickets.values().copied()).collect()
+    }
+
+    pub(crate) fn take_command(&mut self, work: Work) {
+        self.queue.push_back(work);
+    }
+
+    pub(super) fn is_quiet(&self) -> bool {
+        self.flight.is_none() && self.queue.is_empty() && self.tickets.is_empty()
+    }
+}
+
+impl World {
+    /// Something came: the loop turns soon.
+    pub(crate) fn wake_server(&mut self, server: usize) {
+        let soon = self.at.plus(self.random.skewed(1, 400));
+        self.turn_server_at(server, soon);
+    }
+
+    fn turn_server_at(&mut self, server: usize, at: At) {
+        let token = self.number();
+        let Phase::Ready(live) = &mut self.servers[server].phase else {
+            return;
+        };
+        if live.turn_at <= at && live.turn_at >= self.at {
+            return;
+        }
+        live.turn = token;
+        live.turn_at = at;
+        let life = live.life;
+        self.push(
+            at,
+            Event::Turn {
+                server,
+                life,
+                token,
+            },
+        );
+    }
+
+    pub(crate) fn turn(&mut self, server: usize, life: Life, token: u64) {
+        let current = self.servers[server].live(life);
+        let Some(live) = current.filter(|live| live.turn == token) else {
+            return;
+        };
+        live.turn_at = At(u64::MAX);
+        if let Err(why) = self.turn_once(server, life) {
+            self.checks.find("panic", why);
+            return;
+        }
+        self.sleep(server, life);
+    }
+
+    /// As the driver's turn: time, work, batch, loads, until there is nothing to do.
+    fn turn_once(&mut self, server: usize, life: Life) -> Result<(), String> {
+        loop {
+            let now = self.servers[server].clock.now(self.at);
+            let Some(live) = self.servers[server].live(life) else {
+                return Ok(());
+            };
+            let wake = live.engine.next_wakeup(now);
+            let slept = now.mono.0.saturating_sub(live.ticked.0) >= LONGEST_SLEEP_MS;
+            if wake.is_some_and(|at| at <= now.mono) || slept {
+                live.ticked = now.mono;
+                self.step(server, life, now, Input::Tick)?;
+            }
+            self.work(server, life, now)?;
+            let sent = self.send_batch(server, life, now)?;
+            let Some(live) = self.servers[server].live(life) else {
+                return Ok(());
+            };
+            let wanted = live.engine.take_loads();
+            for request in wanted {
+                self.start_load(server, life, request, None);
+            }
+            let Some(live) = self.servers[server].live(life) else {
+                return Ok(());
+            };
+            let none = live.queue.is_empty() && live.parked_loads.is_empty();
+            if (none || live.engine.is_full()) && !sent {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Nothing wakes a loop whose batch is full but the end of the commit in flight.
+    fn sleep(&mut self, server: usize, life: Life) {
+        let now = self.servers[server].clock.now(self.at);
+        let Some(live) = self.servers[server].live(life) else {
+            return;
+        };
+        if live.engine.is_full() && live.flight.is_some() {
+            return;
+        }
+        let longest = now.mono.plus(LONGEST_SLEEP_MS);
+        let wake = live.engine.next_wakeup(now).unwrap_or(longest).min(longest);
+        let at = self.servers[server].clock.when(wake);
+        let at = at.max(self.at.plus(50));
+        self.turn_server_at(server, at);
+    }
+
+    fn step(&mut self, server: usize, life: Life, now: Now, input: Input) -> Result<(), String> {
+        let Some(live) = self.servers[server].live(life) else {
+            return Ok(());
+        };
+        let engine = &mut live.engine;
+        match guarded(move || engine.step(now, input))? {
+            Step::Done => {}
+            Step::Need { request, input } => {
+                live.waiting += 1;
+                self.start_load(server, life, request, Some(input));
+            }
+        }
+        Ok(())
+    }
+
+    fn work(&mut self, server: usize, life: Life, now: Now) -> Result<(), String> {
+        loop {
+            let Some(live) = self.servers[server].live(life) else {
+                return Ok(());
+            };
+            if live.engine.is_full() {
+                return Ok(());
+            }
+            if let Some((loaded, waiting)) = live.parked_loads.pop_front() {
+                self.take_loaded(server, life, now, loaded, waiting)?;
+                continue;
+            }
+            let Some(work) = live.queue.pop_front() else {
+                return Ok(());
+            };
+            match work {
+                Work::Again(input) => self.step(server, life, now, *input)?,
+                Work::Open(stream, conn) => {
+                    live.streams.insert(stream, conn);
+                }
+                Work::Event(stream, event) => {
+                    let closed = matches!(event, WorkerEvent::Disconnected | WorkerEvent::Goodbye);
+                    self.step(server, life, now, Input::Worker { stream, event })?;
+                    if closed && let Some(live) = self.servers[server].live(life) {
+                        live.streams.remove(&stream);
+                    }
+                }
+                Work::Command {
+                    call,
+                    actor,
+                    command,
+                } => {
+                    self.servers[server].tickets += 1;
+                    let ticket = Ticket(self.servers[server].tickets);
+                    if let Some(live) = self.servers[server].live(life) {
+                        live.tickets.insert(ticket, call);
+                    }
+                    let input = Input::Command {
+                        ticket,
+                        actor,
+                        command,
+                    };
+                    self.step(server, life, now, input)?;
+                }
+            }
+        }
+    }
+
+    fn start_load(
+        &mut self,
+        server: usize,
+        life: Life,
+        request: LoadRequest,
+        waiting: Option<Box<Input>>,
+    ) {
+        if let Some(live) = self.servers[server].live(life) {
+            live.loading += 1;
+        }
+        let most = self.load_us();
+        let at = self.at.plus(self.random.skewed(50, most));
+        self.push(
+            at,
+            Event::Read {
+                server,
+                life,
+                request,
+                waiting,
+            },
+        );
+    }
+
+    fn load_us(&self) -> u64 {
+        if self.at < self.weather.slow_loads {
+            6 * SECOND
+        } else {
+            2 * MS
+        }
+    }
+
+    /// The store reads; what it found may be old by the time it arrives.
+    pub(crate) fn read(
+        &mut self,
+        server: usize,
+        life: Life,
+        request: &LoadRequest,
+        waiting: Option<Box<Input>>,
+    ) {
+        let failed = std::mem::take(&mut self.weather.load_error);
+        let loaded = match load(&self.reader, request) {
+            _ if failed => None,
+            Ok(loaded) => Some(Box::new(loaded)),
+            Err(error) => {
+                self.checks
+                    .find("load", format!("the store could not be read: {error}"));
+                return;
+            }
+        };
+        let most = self.load_us();
+        let at = self.at.plus(self.random.skewed(50, most));
+        self.push(
+            at,
+            Event::Loaded {
+                server,
+                life,
+                loaded,
+                waiting,
+            },
+        );
+    }
+
+    pub(crate) fn loaded(
+        &mut self,
+        server: usize,
+        life: Life,
+        loaded: Option<Box<Loaded>>,
+        waiting: Option<Box<Input>>,
+    ) {
+        let Some(live) = self.servers[server].live(life) else {
+            return;
+        };
+        live.loading -= 1;
+        match loaded {
+            Some(loaded) => live.parked_loads.push_back((*loaded, waiting)),
+            None => {
+                self.reset(server, "the store could not be read");
+                return;
+            }
+        }
+        self.cover("load");
+        self.wake_server(server);
+    }
+
+    fn take_loaded(
+        &mut self,
+        server: usize,
+        life: Life,
+        now: Now,
+        loaded: Loaded,
+        waiting: Option<Box<Input>>,
+    ) -> Result<(), String> {
+        self.step(server, life, now, Input::Loaded(loaded))?;
+        if let (Some(input), Some(live)) = (waiting, self.servers[server].live(life)) {
+            live.waiting -= 1;
+            live.queue.push_front(Work::Again(input));
+        }
+        Ok(())
+    }
+
+    /// All state is dropped and read anew; callers are told what is known, workers dial again.
+    pub(crate) fn reset(&mut self, server: usize, why: &str) {
+        note!(self, "server {server} starts anew: {why}");
+        let node = &mut self.servers[server];
+        let Phase::Ready(mut live) = std::mem::replace(&mut node.phase, Phase::Standby) else {
+            return;
+        };
+        node.believed_offset = Some(live.engine.believed_offset());
+        if let Some(flight) = live.flight.take() {
+            for effect in flight.effects {
+                if let Effect::Reply { ticket, .. } = effect
+                    && let Some(call) = live.tickets.remove(&ticket)
+                {
+                    self.answer(call, Said::Unknown);
+                }
+            }
+        }
+        for call in live.calls() {
+            self.answer(call, Said::NotReady);
+        }
+        for conn in live.streams.into_values() {
+            self.close_stream(conn, "starting anew", true);
+        }
+        let pause = self.random.between(50 * MS, 2 * SECOND);
+        self.begin_life(server, pause);
+    }
+}

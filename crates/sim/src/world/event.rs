@@ -1,0 +1,220 @@
+//! What waits to happen.
+
+use std::sync::Arc;
+
+use drumtower_core::change::ChangeSet;
+use drumtower_core::engine::{Boot, Input, LoadRequest, Loaded};
+use drumtower_proto::worker::v1 as wire;
+use drumtower_sdk::session::Attempt;
+use drumtower_server::driver::boot::Taken;
+
+use super::net::ConnId;
+use crate::client::{CallId, Said};
+
+/// One life of a server's loop, of all lives of all servers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Life(pub u64);
+
+/// One process of a worker, of all processes of all workers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Process(pub u64);
+
+/// What the store said to a commit, or what the writer makes of silence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    Done,
+    Fenced,
+    Busy,
+    Unknown,
+    Refused,
+}
+
+#[derive(Debug)]
+pub enum Event {
+    StartServer {
+        server: usize,
+    },
+    TakeOver {
+        server: usize,
+        life: Life,
+    },
+    ReadBoot {
+        server: usize,
+        life: Life,
+        taken: Taken,
+    },
+    Booted {
+        server: usize,
+        life: Life,
+        boot: Box<Boot>,
+    },
+    Turn {
+        server: usize,
+        life: Life,
+        token: u64,
+    },
+    /// A copy of a commit reaches the store.
+    Reach {
+        server: usize,
+        life: Life,
+        changes: Arc<ChangeSet>,
+        /// Whether the store's answer finds its way back.
+        answered: bool,
+        /// Whether it arrives even if its sender is gone.
+        outlives: bool,
+    },
+    Answered {
+        server: usize,
+        life: Life,
+        seq: u64,
+        answer: Answer,
+    },
+    Resubmit {
+        server: usize,
+        life: Life,
+        seq: u64,
+    },
+    /// The store reads what was asked for.
+    Read {
+        server: usize,
+        life: Life,
+        request: LoadRequest,
+        waiting: Option<Box<Input>>,
+    },
+    Loaded {
+        server: usize,
+        life: Life,
+        loaded: Option<Box<Loaded>>,
+        waiting: Option<Box<Input>>,
+    },
+    Dial {
+        worker: usize,
+        process: Process,
+    },
+    /// A call for a stream reaches the server.
+    Dialled {
+        conn: ConnId,
+    },
+    /// The answer to it reaches the worker.
+    Opened {
+        conn: ConnId,
+        accepted: bool,
+    },
+    Up {
+        conn: ConnId,
+        messages: Vec<wire::WorkerMessage>,
+    },
+    Down {
+        conn: ConnId,
+        message: Box<wire::ServerMessage>,
+    },
+    /// The server notices that a stream is gone.
+    GoneUp {
+        conn: ConnId,
+    },
+    /// The worker notices it.
+    GoneDown {
+        conn: ConnId,
+    },
+    /// What is said on a stream is lost from here on.
+    CutUp {
+        conn: ConnId,
+        noticed: [u64; 2],
+    },
+    StartWorker {
+        worker: usize,
+    },
+    Wake {
+        worker: usize,
+        process: Process,
+        token: u64,
+    },
+    TaskStarts {
+        worker: usize,
+        process: Process,
+        attempt: Attempt,
+    },
+    TaskEnds {
+        worker: usize,
+        process: Process,
+        attempt: Attempt,
+    },
+    /// A supervisor looks at its deadline, whatever its worker does.
+    Deadline {
+        worker: usize,
+        process: Process,
+        attempt: Attempt,
+    },
+    Act {
+        client: usize,
+    },
+    Request {
+        call: CallId,
+    },
+    Reply {
+        call: CallId,
+        said: Said,
+    },
+    Timeout {
+        call: CallId,
+    },
+    Trouble {
+        index: usize,
+    },
+    Calm,
+    /// Is everything done?
+    Poll,
+}
+
+/// Where something happens, if that place can be frozen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    Server(usize),
+    Worker(usize),
+    Conn(ConnId, Side),
+    Elsewhere,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    Server,
+    Worker,
+}
+
+impl Event {
+    pub fn place(&self) -> Place {
+        match self {
+            Self::TakeOver { server, .. }
+            | Self::ReadBoot { server, .. }
+            | Self::Booted { server, .. }
+            | Self::Turn { server, .. }
+            | Self::Answered { server, .. }
+            | Self::Resubmit { server, .. }
+            | Self::Loaded { server, .. } => Place::Server(*server),
+            Self::Dialled { conn } | Self::Up { conn, .. } | Self::GoneUp { conn } => {
+                Place::Conn(*conn, Side::Server)
+            }
+            Self::Opened { conn, .. } | Self::Down { conn, .. } | Self::GoneDown { conn } => {
+                Place::Conn(*conn, Side::Worker)
+            }
+            Self::Dial { worker, .. }
+            | Self::Wake { worker, .. }
+            | Self::TaskStarts { worker, .. }
+            | Self::TaskEnds { worker, .. } => Place::Worker(*worker),
+            // Commits and reads run in the store, supervisors beside their worker, clients elsewhere.
+            Self::StartServer { .. }
+            | Self::Reach { .. }
+            | Self::Read { .. }
+            | Self::StartWorker { .. }
+            | Self::CutUp { .. }
+            | Self::Deadline { .. }
+            | Self::Act { .. }
+            | Self::Request { .. }
+            | Self::Reply { .. }
+            | Self::Timeout { .. }
+            | Self::Trouble { .. }
+            | Self::Calm
+            | Self::Poll => Place::Elsewhere,
+        }
+    }
+}

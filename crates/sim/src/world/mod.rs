@@ -1,0 +1,275 @@
+//! One world: its nodes, its network, its store, and the queue of what is going to happen.
+//!
+//! Everything runs in one thread and in virtual time; the only source of chance is the seed. Where a node is frozen, what
+//! would happen there waits, and its clocks go on.
+
+pub mod event;
+pub mod net;
+mod troubles;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use drumtower_core::model::WallMs;
+use drumtower_store::memory::{Memory, Reader};
+
+use crate::check::Checks;
+use crate::client::{Call, CallId, Client};
+use crate::clock::At;
+use crate::coverage::Coverage;
+use crate::plan::Plan;
+use crate::random::Random;
+use crate::server::Server;
+use crate::trace::Trace;
+use crate::worker::Worker;
+use event::{Event, Place, Side};
+use net::{Conn, ConnId};
+use troubles::Weather;
+
+pub struct World {
+    pub(crate) at: At,
+    queue: BTreeMap<(At, u64), Event>,
+    pushed: u64,
+    pub(crate) random: Random,
+    pub(crate) plan: Plan,
+    pub(crate) store: Memory,
+    pub(crate) reader: Reader,
+    store_clock: Arc<AtomicI64>,
+    pub(crate) servers: Vec<Server>,
+    /// Which server is meant to own the segments.
+    pub(crate) owner: usize,
+    pub(crate) workers: Vec<Worker>,
+    pub(crate) conns: BTreeMap<ConnId, Conn>,
+    pub(crate) clients: Vec<Client>,
+    pub(crate) calls: BTreeMap<CallId, Call>,
+    /// Draws names that are never used twice: lives, processes, streams, calls.
+    numbers: u64,
+    pub(crate) weather: Weather,
+    pub(crate) calm: bool,
+    pub(crate) checks: Checks,
+    pub(crate) coverage: Coverage,
+    pub(crate) trace: Trace,
+    happened: u64,
+    done: bool,
+}
+
+/// Far more than happens in the busiest world.
+const MOST_EVENTS: u64 = 2_000_000;
+
+macro_rules! note {
+    ($world:expr, $($words:tt)*) => {
+        $world.trace.note($world.at, format_args!($($words)*))
+    };
+}
+pub(crate) use note;
+
+impl World {
+    pub fn new(seed: u64, keep_trace: bool) -> Self {
+        let mut random = Random::new(seed);
+        let plan = Plan::draw(&mut random);
+        let begins = plan.servers[0].clock.now(At(0)).wall;
+        let store_clock = Arc::new(AtomicI64::new(begins.0));
+        let read = Arc::clone(&store_clock);
+        let store = Memory::with_clock(Arc::new(move || WallMs(read.load(Ordering::Relaxed))));
+        let reader = store.reader();
+        let servers = plan.servers.iter().map(Server::new).collect();
+        let workers = plan
+            .workers
+            .iter()
+            .enumerate()
+            .map(|(index, shape)| Worker::new(index, shape.clone(), random.fork()))
+            .collect();
+        let clients = (0..plan.clients)
+            .map(|_| Client::new(random.fork()))
+            .collect();
+        let mut world = Self {
+            at: At(0),
+            queue: BTreeMap::new(),
+            pushed: 0,
+            random,
+            store,
+            reader,
+            store_clock,
+            servers,
+            owner: 0,
+            workers,
+            conns: BTreeMap::new(),
+            clients,
+            calls: BTreeMap::new(),
+            numbers: 0,
+            weather: Weather::default(),
+            calm: false,
+            checks: Checks::default(),
+            coverage: Coverage::default(),
+            trace: Trace::new(keep_trace),
+            happened: 0,
+            done: false,
+            plan,
+        };
+        world.begin(seed);
+        world
+    }
+
+    fn begin(&mut self, seed: u64) {
+        note!(
+            self,
+            "seed {seed}: {} servers, {} workers, {} jobs, calm at {} s",
+            self.servers.len(),
+            self.workers.len(),
+            self.plan.jobs,
+            self.plan.calm_at.0 / 1_000_000
+        );
+        for server in 0..self.servers.len() {
+            self.push(At(0), Event::StartServer { server });
+        }
+        for worker in 0..self.workers.len() {
+            let at = At(self.random.below(3_000_000));
+            self.push(at, Event::StartWorker { worker });
+        }
+        for client in 0..self.clients.len() {
+            let at = At(self.random.below(1_000_000));
+            self.push(at, Event::Act { client });
+        }
+        for index in 0..self.plan.troubles.len() {
+            self.push(self.plan.troubles[index].0, Event::Trouble { index });
+        }
+        self.push(self.plan.calm_at, Event::Calm);
+    }
+
+    /// Runs to the end, or to the first finding.
+    pub fn run(&mut self) {
+        while !self.done && self.checks.findings.is_empty() {
+            let Some(((at, _), event)) = self.queue.pop_first() else {
+                self.checks.find(
+                    "V16",
+                    "the world has nothing left to do and is not done".into(),
+                );
+                break;
+            };
+            self.at = at;
+            self.happened += 1;
+            if self.happened > MOST_EVENTS {
+                let words = format!("{MOST_EVENTS} things happened and there is no end to it");
+                self.checks.find("V16", words);
+            }
+            let wall = self.servers[0].clock.now(at).wall.0;
+            self.store_clock.store(wall, Ordering::Relaxed);
+            match self.frozen(&event) {
+                Some(until) => self.push(until, event),
+                None => self.happen(event),
+            }
+        }
+    }
+
+    pub(crate) fn finish(&mut self) {
+        self.done = true;
+    }
+
+    pub(crate) fn push(&mut self, at: At, event: Event) {
+        self.pushed += 1;
+        self.queue.insert((at.max(self.at), self.pushed), event);
+    }
+
+    pub(crate) fn number(&mut self) -> u64 {
+        self.numbers += 1;
+        self.numbers
+    }
+
+    /// Until when the place where this would happen is frozen.
+    fn frozen(&self, event: &Event) -> Option<At> {
+        let until = match event.place() {
+            Place::Server(server) => self.servers[server].frozen,
+            Place::Worker(worker) => self.workers[worker].frozen,
+            Place::Conn(conn, side) => {
+                let conn = self.conns.get(&conn)?;
+                match side {
+                    Side::Server => self.servers[conn.server].frozen,
+                    Side::Worker => self.workers[conn.worker].frozen,
+                }
+            }
+            Place::Elsewhere => return None,
+        };
+        (until > self.at).then_some(until)
+    }
+
+    fn happen(&mut self, event: Event) {
+        match event {
+            Event::StartServer { server } => self.start_server(server),
+            Event::TakeOver { server, life } => self.take_over(server, life),
+            Event::ReadBoot {
+                server,
+                life,
+                taken,
+            } => self.read_boot(server, life, taken),
+            Event::Booted { server, life, boot } => self.booted(server, life, *boot),
+            Event::Turn {
+                server,
+                life,
+                token,
+            } => self.turn(server, life, token),
+            Event::Reach {
+                server,
+                life,
+                changes,
+                answered,
+                outlives,
+            } => self.reach(server, life, &changes, answered, outlives),
+            Event::Answered {
+                server,
+                life,
+                seq,
+                answer,
+            } => self.commit_answered(server, life, seq, answer),
+            Event::Resubmit { server, life, seq } => self.resubmit(server, life, seq),
+            Event::Read {
+                server,
+                life,
+                request,
+                waiting,
+            } => self.read(server, life, &request, waiting),
+            Event::Loaded {
+                server,
+                life,
+                loaded,
+                waiting,
+            } => self.loaded(server, life, loaded, waiting),
+            Event::Dial { worker, process } => self.dial(worker, process),
+            Event::Dialled { conn } => self.dialled(conn),
+            Event::Opened { conn, accepted } => self.opened(conn, accepted),
+            Event::Up { conn, messages } => self.up(conn, messages),
+            Event::Down { conn, message } => self.down(conn, *message),
+            Event::GoneUp { conn } => self.gone_up(conn),
+            Event::GoneDown { conn } => self.gone_down(conn),
+            Event::CutUp { conn, noticed } => self.cut(conn, true, false, noticed),
+            Event::StartWorker { worker } => self.start_worker(worker),
+            Event::Wake {
+                worker,
+                process,
+                token,
+            } => self.wake(worker, process, token),
+            Event::TaskStarts {
+                worker,
+                process,
+                attempt,
+            } => self.task_starts(worker, process, attempt),
+            Event::TaskEnds {
+                worker,
+                process,
+                attempt,
+            } => self.task_ends(worker, process, attempt),
+            Event::Deadline {
+                worker,
+                process,
+                attempt,
+            } => self.deadline(worker, process, attempt),
+            Event::Act { client } => self.act(client),
+            Event::Request { call } => self.request(call),
+            Event::Reply { call, said } => self.reply(call, said),
+            Event::Timeout { call } => self.timeout(call),
+            Event::Trouble { index } => self.trouble(index),
+            Event::Calm => self.calm_down(),
+            Event::Poll => self.poll(),
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! Trouble happens, and ends.
+
+use drumtower_core::model::RunState;
+use drumtower_store::{JobFilter, Read, RunFilter};
+
+use super::event::{Event, Side};
+use super::net::ConnId;
+use super::{World, note};
+use crate::clock::{At, MINUTE, MS, SECOND};
+use crate::plan::{CommitTrouble, Trouble};
+
+/// What holds for a while.
+#[derive(Debug, Default)]
+pub struct Weather {
+    /// Until when, and how slow at most.
+    pub slow_network: (At, u64),
+    pub commits: Vec<(CommitTrouble, At)>,
+    pub slow_loads: At,
+    /// The next load fails.
+    pub load_error: bool,
+    /// Nobody does anything before this.
+    pub outage: At,
+    /// Rows of the table of coverage that count, and until when.
+    felt: Vec<(usize, At)>,
+}
+
+impl World {
+    /// Counts a deed under every trouble that is felt.
+    pub(crate) fn cover(&mut self, deed: &str) {
+        let deed = crate::coverage::deed(deed);
+        let at = self.at;
+        self.weather.felt.retain(|(_, until)| *until > at);
+        if self.weather.felt.is_empty() {
+            self.coverage.count(0, deed);
+        }
+        for (row, _) in &self.weather.felt {
+            self.coverage.count(*row, deed);
+        }
+    }
+
+    pub(crate) fn trouble(&mut self, index: usize) {
+        if self.calm {
+            return;
+        }
+        let trouble = self.plan.troubles[index].1;
+        if self.weather.outage > self.at {
+            let at = self
+                .weather
+                .outage
+                .plus(self.random.between(MS, 20 * SECOND));
+            self.push(at, Event::Trouble { index });
+            return;
+        }
+        note!(self, "trouble {trouble:?}");
+        self.coverage.troubles[trouble.index()] += 1;
+        let until = self.at.plus(trouble.lasts_us());
+        self.weather.felt.push((trouble.index(), until));
+        let (server, worker) = (self.owner, self.any_worker());
+        match trouble {
+            Trouble::CrashServer { down_us } => self.crash_server(server, down_us),
+            Trouble::CrashAmidEffects { effects, down_us } => {
+                self.servers[server].dies_after = Some((effects, down_us));
+            }
+            Trouble::FreezeServer { for_us } => {
+                let node = &mut self.servers[server];
+                node.frozen = node.frozen.max(self.at.plus(for_us));
+            }
+            Trouble::TakeOver => self.elect_another(),
+            Trouble::StepServer { ms } => {
+                self.look_at_clocks();
+                self.checks.clock_stepped(ms);
+                self.servers[server].clock.step(ms);
+                self.look_at_clocks();
+            }
+            Trouble::KillWorker { down_us } => self.kill_worker(worker, down_us),
+            Trouble::DrainWorker { within_us, down_us } => {
+                self.drain_worker(worker, within_us, down_us);
+            }
+            Trouble::FreezeWorker { for_us } => {
+                let node = &mut self.workers[worker];
+                node.frozen = node.frozen.max(self.at.plus(for_us));
+            }
+            Trouble::StepWorker { ms } => {
+                self.look_at_clocks();
+                self.workers[worker].clock.step(ms);
+                self.look_at_clocks();
+            }
+            Trouble::CutStream => {
+                let noticed = [
+                    self.random.between(MS, SECOND),
+                    self.random.between(MS, SECOND),
+                ];
+                self.cut_of(worker, true, true, noticed);
+            }
+            Trouble::CutUp { noticed_us } => {
+                let noticed = [noticed_us, self.random.between(MS, 2 * noticed_us)];
+                self.cut_of(worker, true, false, noticed);
+            }
+            Trouble::CutDown { noticed_us } => {
+                let noticed = [self.random.between(MS, 2 * noticed_us), noticed_us];
+                self.cut_of(worker, false, true, noticed);
+            }
+            Trouble::LateEchoes { for_us, latency_us } => {
+                self.workers[worker].hears_late = (self.at.plus(for_us), latency_us);
+                if let Some(conn) = self.workers[worker].conn {
+                    let at = self.at.plus(self.random.between(SECOND, for_us));
+                    let noticed = [30 * SECOND, 30 * SECOND];
+                    self.push(at, Event::CutUp { conn, noticed });
+                }
+            }
+            Trouble::Partition { for_us } => {
+                self.workers[worker].unreachable = self.at.plus(for_us);
+                let noticed = [
+                    self.random.between(SECOND, 20 * SECOND),
+                    self.random.between(SECOND, 20 * SECOND),
+                ];
+                self.cut_of(worker, true, true, noticed);
+            }
+            Trouble::SlowNetwork { for_us, latency_us } => {
+                self.weather.slow_network = (self.at.plus(for_us), latency_us);
+            }
+            Trouble::Commits { kind, for_us } => {
+                self.weather.commits.push((kind, self.at.plus(for_us)));
+            }
+            Trouble::SlowLoads { for_us } => self.weather.slow_loads = self.at.plus(for_us),
+            Trouble::LoadError => self.weather.load_error = true,
+            Trouble::RepeatEnd => self.repeat_end(worker),
+            Trouble::Outage { for_us } => self.outage(for_us),
+        }
+    }
+
+    fn any_worker(&mut self) -> usize {
+        self.random.below(self.workers.len() as u64) as usize
+    }
+
+    fn cut_of(&mut self, worker: usize, up: bool, down: bool, noticed: [u64; 2]) {
+        if let Some(conn) = self.workers[worker].conn {
+            self.cut(conn, up, down, noticed);
+        }
+    }
+
+    fn outage(&mut self, for_us: u64) {
+        self.weather.outage = self.at.plus(for_us);
+        // Keys do not last for ever: what is repeated after such a time is another request.
+        for client in &mut self.clients {
+            client.made.clear();
+        }
+        for server in 0..self.servers.len() {
+            self.crash_server(server, for_us + 1_000 * server as u64);
+        }
+        for worker in 0..self.workers.len() {
+            let late = self.random.skewed(0, 20 * SECOND);
+            self.kill_worker(worker, for_us + late);
+        }
+    }
+
+    pub(crate) fn conns_of_server(&self, server: usize) -> Vec<ConnId> {
+        let of = |(id, conn): (&ConnId, &super::Conn)| {
+            (conn.server == server && !conn.server_gone).then_some(*id)
+        };
+        self.conns.iter().filter_map(of).collect()
+    }
+
+    /// From here on nothing goes wrong any more, and everything must come to its end. What is frozen thaws in its time.
+    pub(crate) fn calm_down(&mut self) {
+        if self.weather.outage > self.at {
+            self.push(self.weather.outage.plus(20 * SECOND), Event::Calm);
+            return;
+        }
+        note!(self, "calm");
+        self.calm = true;
+        let felt = std::mem::take(&mut self.weather.felt);
+        self.weather = Weather {
+            felt,
+            ..Weather::default()
+        };
+        self.look_at_clocks();
+        for server in &mut self.servers {
+            server.dies_after = None;
+            self.checks.clock_stepped(server.clock.set_right());
+        }
+        for worker in &mut self.workers {
+            worker.unreachable = At(0);
+            worker.hears_late = (At(0), 0);
+            worker.clock.set_right();
+        }
+        let live = self.live_runs();
+        let lease_us = self.servers[0].options.terms.lease_ms * MS;
+        let work_us = live as u64 * self.plan.longest_task_ms * MS;
+        self.checks.drained_by = self.at.plus(5 * MINUTE + 6 * lease_us + work_us);
+        self.push(self.at.plus(SECOND), Event::Poll);
+    }
+
+    fn live_runs(&self) -> usize {
+        let states = vec![RunState::Pending, RunState::Scheduled, RunState::Running];
+        let filter = RunFilter {
+            states,
+            ..RunFilter::default()
+        };
+        let runs = self.reader.runs(&filter, None, usize::MAX);
+        runs.map_or(0, |page| page.runs.len())
+    }
+
+    /// Looks whether everything is done, and lets the janitor do what is needed for it.
+    pub(crate) fn poll(&mut self) {
+        let filter = JobFilter::default();
+        let jobs = self
+            .reader
+            .jobs(&filter, None, usize::MAX)
+            .unwrap_or_default();
+        let busy: Vec<_> = jobs
+            .jobs
+            .into_iter()
+            .filter(|job| job.row.paused.is_none() && !job.version.spec.schedule.is_empty())
+            .collect();
+        let runs = self.due_runs();
+        let connected = self.workers.iter().all(Worker::is_connected);
+        let quiet = self.calls.is_empty() && connected && self.is_quiet(self.owner);
+        if busy.is_empty() && runs.is_empty() && quiet {
+            note!(self, "drained");
+            self.check_end();
+            self.finish();
+            return;
+        }
+        if self.at > self.checks.drained_by {
+            let some: Vec<String> = runs
+                .iter()
+                .take(5)
+                .map(|run| format!("{} {} parked {:?}", run.id, run.state.as_str(), run.parked))
+                .collect();
+            let words = format!(
+                "not drained: {} jobs not paused, {} runs ({}), all workers connected: {connected}, {} calls open, server quiet: {}",
+                busy.len(),
+                runs.len(),
+                some.join(", "),
+                self.calls.len(),
+                self.is_quiet(self.owner),
+            );
+            self.checks.find("V16", words);
+            return;
+        }
+        if self.calls.is_empty() {
+            self.tidy_up(busy, &runs);
+        }
+        self.push(self.at.plus(2 * SECOND), Event::Poll);
+    }
+
+    /// Runs that have not ended and whose time has come.
+    fn due_runs(&self) -> Vec<drumtower_core::model::Run> {
+        let states = vec![RunState::Pending, RunState::Scheduled, RunState::Running];
+        let filter = RunFilter {
+            states,
+            ..RunFilter::default()
+        };
+        let now = self.servers[self.owner].clock.now(self.at).wall;
+        let page = self
+            .reader
+            .runs(&filter, None, usize::MAX)
+            .unwrap_or_default();
+        let runs = page.runs.into_iter();
+        runs.filter(|run| run.ready() <= now).collect()
+    }
+
+    /// Lets go of a stream on one side, once.
+    pub(crate) fn let_go(&mut self, conn: ConnId, side: Side) -> bool {
+        let Some(held) = self.conns.get_mut(&conn) else {
+            return false;
+        };
+        let gone = match side {
+            Side::Server => &mut held.server_gone,
+            Side::Worker => &mut held.worker_gone,
+        };
+        let first = !std::mem::replace(gone, true);
+        self.forget(conn);
+        first
+    }
+}
+
+use crate::worker::Worker;
