@@ -31,6 +31,10 @@ pub const GENERATORS: &[Generator] = &[
         path: "docs/reference/openapi.json",
         arguments: &["schema", "openapi"],
     },
+    Generator {
+        path: "docs/state-machine.md",
+        arguments: &["schema", "states"],
+    },
 ];
 
 impl Generator {

@@ -312,6 +312,9 @@ fn listing(code: &str) -> Option<&'static str> {
         "no_such_job" => {
             Some("`drumtower job list` shows the jobs with their namespaces; -n names one")
         }
+        "no_such_letter" => {
+            Some("`drumtower deadletter list` shows the dead letters that are kept")
+        }
         "no_such_run" => Some("`drumtower run list` shows the runs that are kept"),
         "no_such_calendar" => Some(
             "`drumtower calendar list` shows the calendars with their namespaces; -n names one",

@@ -16,6 +16,7 @@ mod completions;
 mod config;
 mod connect;
 mod data;
+mod deadletter;
 mod dev;
 mod diff;
 mod doctor;
@@ -40,6 +41,7 @@ mod run;
 mod schema;
 mod secure;
 mod serve;
+mod state_machine;
 mod token;
 mod top;
 mod watch;
@@ -123,6 +125,9 @@ enum Command {
     /// Jobs: create, edit, list, show, next, explain, trigger, pause, resume, versions, diff, restore, delete, apply
     #[command(subcommand)]
     Job(job::Command),
+    /// Dead letters: list, show, requeue, discard
+    #[command(subcommand)]
+    Deadletter(deadletter::Command),
     /// Calendars: apply, list, show, versions, delete
     #[command(subcommand)]
     Calendar(calendar::Command),
@@ -199,6 +204,7 @@ fn main() -> ExitCode {
         Command::Export(export) => export.run(),
         Command::Import(command) => import::run(command),
         Command::Job(command) => job::run(command),
+        Command::Deadletter(command) => deadletter::run(command),
         Command::Calendar(command) => calendar::run(command),
         Command::Run(command) => run::run(command),
         Command::Watch(watch) => watch.run(),

@@ -5,6 +5,7 @@ use drumtower_core::model::{CalendarSpec, JobSpec};
 
 use crate::failure::Result;
 use crate::output::line;
+use crate::state_machine;
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -25,12 +26,18 @@ pub enum Command {
     ///     drumtower schema openapi > openapi.json
     #[command(verbatim_doc_comment)]
     Openapi,
+    /// Print the states of a run and every step between them, in Markdown
+    ///
+    ///     drumtower schema states > state-machine.md
+    #[command(verbatim_doc_comment)]
+    States,
 }
 
 pub fn run(command: &Command) -> Result<()> {
     let schema = match command {
         Command::Job => schemars::schema_for!(JobSpec),
         Command::Calendar => schemars::schema_for!(CalendarSpec),
+        Command::States => return line(state_machine::page().trim_end()),
         Command::Openapi => return line(drumtower_server::api::openapi::text().trim_end()),
     };
     line(&format!("{:#}", schema.to_value()))

@@ -49,6 +49,7 @@ pub struct ChangeSet {
     pub settings: BTreeMap<SettingKey, SettingRow>,
     /// Inserted, replaced, or deleted when there is none any more.
     pub locks: BTreeMap<LockRef, Option<LockRow>>,
+    pub letters: BTreeMap<RunId, LetterChange>,
     /// Always inserts.
     pub audit: BTreeMap<AuditId, AuditEntry>,
     pub prune: Option<Prune>,
@@ -77,6 +78,15 @@ pub enum RunChange {
     Finish(Run),
     /// A run that was made and ended within one change set.
     InsertFinished(Run),
+}
+
+/// A change of the dead letters.
+#[derive(Clone, Debug, PartialEq)]
+pub enum LetterChange {
+    /// A run that failed for good; it is not among them.
+    Insert(Box<Run>),
+    /// One that is among them.
+    Remove,
 }
 
 impl RunChange {
@@ -115,6 +125,7 @@ impl ChangeSet {
             + self.tokens.len()
             + self.settings.len()
             + self.locks.len()
+            + self.letters.len()
             + self.audit.len()
     }
 

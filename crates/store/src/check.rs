@@ -2,7 +2,7 @@
 //!
 //! A set that fails here is a fault of its maker. The stores share the check so that they refuse the same sets.
 
-use drumtower_core::change::{ChangeSet, RunChange};
+use drumtower_core::change::{ChangeSet, LetterChange, RunChange};
 use drumtower_core::model::SegmentId;
 
 use crate::Error;
@@ -21,6 +21,7 @@ pub(crate) fn shape(changes: &ChangeSet) -> Result<(), Error> {
             let number = checkpoint.as_ref().map_or(0, |it| it.number);
             run.0.max(number)
         }))
+        .chain(changes.letters.keys().map(|run| run.0))
         .chain(changes.audit.keys().map(|entry| entry.0));
     let ids = ids.chain(changes.versions.keys().map(|(job, _)| job.0));
     if let Some(id) = ids.max().filter(|id| *id > GREATEST_ID) {
@@ -75,6 +76,10 @@ fn keys(changes: &ChangeSet) -> Result<(), Error> {
         .filter_map(|(lock, row)| Some((lock, row.as_ref()?)))
         .all(|(lock, row)| *lock == row.lock);
     let settings = changes.settings.iter().all(|(key, row)| *key == row.key);
+    let letters = changes.letters.iter().all(|(key, change)| match change {
+        LetterChange::Insert(run) => *key == run.id,
+        LetterChange::Remove => true,
+    });
     let audit = changes.audit.iter().all(|(key, row)| *key == row.id);
     let entries = changes.keys.iter().all(|(key, entry)| *key == entry.hash);
     let named = [
@@ -89,6 +94,7 @@ fn keys(changes: &ChangeSet) -> Result<(), Error> {
         ("token", tokens),
         ("setting", settings),
         ("lock", locks),
+        ("dead letter", letters),
         ("audit", audit),
         ("idempotency", entries),
     ];

@@ -18,8 +18,8 @@ mod write;
 
 pub use error::Error;
 pub use read::{
-    AuditFilter, AuditPage, CounterRow, JobFilter, JobPage, ParkedKey, PrunedRow, Read, Rollup,
-    RunFilter, RunPage,
+    AuditFilter, AuditPage, CounterRow, JobFilter, JobPage, LetterFilter, ParkedKey, PrunedRow,
+    Read, Rollup, RunFilter, RunPage,
 };
 pub use write::{Commit, Store};
 

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use drumtower_core::model::{
     AuditAction, AuditEntry, AuditId, AuditKind, CalendarRef, CalendarVersion, Checkpoint,
     Counters, IdempotencyEntry, IdempotencyHash, JobId, JobName, JobRecord, JobRow, JobVersion,
-    LockRef, LockRow, Meta, NamespaceName, Origin, Run, RunId, RunState, SegmentId, SegmentRow,
-    SettingRow, SweepRow, TokenRow, Unfired, WallMs,
+    LockRef, LockRow, Meta, NamespaceName, Origin, Reason, Run, RunId, RunState, SegmentId,
+    SegmentRow, SettingRow, SweepRow, TokenRow, Unfired, WallMs,
 };
 
 use crate::Error;
@@ -94,6 +94,41 @@ pub struct RunPage {
     /// Runs below this id are on the next page.
     pub next: Option<RunId>,
 }
+
+/// Which dead letters to list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LetterFilter {
+    pub namespace: Option<NamespaceName>,
+    pub job: Option<JobId>,
+    /// Why the run failed.
+    pub reason: Option<Reason>,
+    /// It failed at this instant or later.
+    pub since: Option<WallMs>,
+    /// It failed before this instant.
+    pub until: Option<WallMs>,
+}
+
+impl LetterFilter {
+    pub(crate) fn takes(&self, run: &Run) -> bool {
+        let (died, reason) = death(run);
+        self.namespace
+            .as_ref()
+            .is_none_or(|namespace| *namespace == run.namespace)
+            && self.job.is_none_or(|job| job == run.job)
+            && self.reason.is_none_or(|wanted| Some(wanted) == reason)
+            && self.since.is_none_or(|since| died >= since)
+            && self.until.is_none_or(|until| died < until)
+    }
+}
+
+/// When a run ended, and why.
+pub(crate) fn death(run: &Run) -> (WallMs, Option<Reason>) {
+    let last = run.transitions.last();
+    last.map_or((run.created, None), |last| (last.at, Some(last.reason)))
+}
+
+/// How many dead letters one call may look at.
+pub(crate) const LETTER_SCAN: usize = 20_000;
 
 /// Which entries of the audit log to list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -249,6 +284,16 @@ pub trait Read: Send + Sync {
     fn parked_runs(&self, key: &str, after: Option<RunId>, limit: usize)
     -> Result<Vec<Run>, Error>;
     fn parked_keys(&self) -> Result<Vec<ParkedKey>, Error>;
+
+    /// The run, if it is a dead letter.
+    fn letter(&self, id: RunId) -> Result<Option<Run>, Error>;
+    /// Dead letters below the id `before`, newest first. A page may be short, or even empty, while `next` is set.
+    fn letters(
+        &self,
+        filter: &LetterFilter,
+        before: Option<RunId>,
+        limit: usize,
+    ) -> Result<RunPage, Error>;
 
     /// The answer given to a request, unless it is older than its retention at `now`.
     fn idempotency(

@@ -3,7 +3,7 @@
 //! One step removes at most `limit` rows of each kind. Finished runs leave class by class, the earliest finished first; a
 //! class's step ends at the first run that is still too young, so a run that lasted long may outstay its age by as much.
 
-use drumtower_core::model::{AuditEntry, AuditId, IdempotencyEntry, Retention, WallMs};
+use drumtower_core::model::{AuditEntry, AuditId, IdempotencyEntry, Limits, Retention, WallMs};
 
 use crate::tally;
 
@@ -42,6 +42,16 @@ pub(crate) fn oldest_unfired(now: WallMs) -> WallMs {
 /// Entries of the audit log below this one may go.
 pub(crate) fn first_audit(now: WallMs) -> AuditId {
     AuditId::first_at(now.plus(-AuditEntry::KEPT_MS))
+}
+
+/// Dead letters that died before this may go.
+pub(crate) fn oldest_letter(now: WallMs) -> WallMs {
+    now.plus(-Limits::DEAD_LETTER_MS)
+}
+
+/// Whether this commit looks for dead letters beyond their bound: counting them each time would cost too much.
+pub(crate) fn counts_letters(seq: u64) -> bool {
+    seq.is_multiple_of(64)
 }
 
 /// Revoked sessions that would have ended before this may go.

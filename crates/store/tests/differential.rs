@@ -8,7 +8,9 @@ use drumtower_core::model::{JobId, JobRecord, Origin, RunState, WallMs};
 use drumtower_store::conformance::{all_runs, sample};
 use drumtower_store::memory::Memory;
 use drumtower_store::sqlite::{self, Options, Reader, Writer};
-use drumtower_store::{AuditFilter, Commit, Error, JobFilter, Read, RunFilter, Store};
+use drumtower_store::{
+    AuditFilter, Commit, Error, JobFilter, LetterFilter, Read, RunFilter, Store,
+};
 use generate::{Generator, Random};
 use tempfile::TempDir;
 
@@ -93,6 +95,8 @@ fn rows(read: &dyn Read, now: WallMs, generator: &Generator) -> Vec<String> {
         let page = read.audit(&filter, None, 99_999).expect("it is read");
         put("audit", format!("{page:?}"));
     }
+    let letters = read.letters(&LetterFilter::default(), None, 99_999);
+    put("letters", format!("{:?}", letters.expect("it is read")));
     put(
         "due",
         format!(

@@ -3,7 +3,7 @@
 mod escapes;
 mod logs;
 mod rerun;
-mod show;
+pub mod show;
 pub mod wait;
 
 use clap::{Args, Subcommand};

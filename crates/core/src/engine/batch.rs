@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use crate::change::{ChangeSet, JobChange, Prune, RunChange, ScheduleChange};
+use crate::change::{ChangeSet, JobChange, LetterChange, Prune, RunChange, ScheduleChange};
 use crate::fault::{Fault, armed};
 use crate::model::{
     AuditEntry, CalendarVersion, Checkpoint, IdempotencyEntry, JobId, JobVersion, JsonText, Limits,
@@ -57,6 +57,7 @@ pub(super) struct Building {
     settings: BTreeSet<SettingKey>,
     locks: BTreeSet<LockRef>,
     audit: Vec<AuditEntry>,
+    letters: BTreeMap<RunId, LetterChange>,
     calendars: Vec<CalendarVersion>,
     sweeps: BTreeSet<SweepCause>,
     tz_version: Option<String>,
@@ -127,6 +128,7 @@ impl Building {
             + self.settings.len()
             + self.locks.len()
             + self.audit.len()
+            + self.letters.len()
             + self.calendars.len()
             + self.sweeps.len()
             + usize::from(self.tz_version.is_some())
@@ -182,6 +184,16 @@ impl Building {
     pub(super) fn audit(&mut self, entry: AuditEntry) {
         self.document_bytes += entry.bytes();
         self.audit.push(entry);
+    }
+
+    pub(super) fn letter_kept(&mut self, run: Run) {
+        self.run_bytes += payload_bytes(&run);
+        self.letters
+            .insert(run.id, LetterChange::Insert(Box::new(run)));
+    }
+
+    pub(super) fn letter_removed(&mut self, run: RunId) {
+        self.letters.insert(run, LetterChange::Remove);
     }
 
     pub(super) fn calendar(&mut self, version: CalendarVersion) {
@@ -358,6 +370,7 @@ impl Engine {
             .into_iter()
             .filter_map(|cause| Some((cause.clone(), self.sweeps.row(&cause)?.clone())))
             .collect();
+        changes.letters = built.letters;
         changes.tz_version = built.tz_version;
         self.committed_at(now);
         Batch {

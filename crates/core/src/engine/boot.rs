@@ -20,6 +20,7 @@ use super::evict::Idle;
 use super::fleet::{Fleet, Held};
 use super::jobs::Jobs;
 use super::keys::Keys;
+use super::letters::Letters;
 use super::lines::{Lines, Waiting};
 use super::load::Loads;
 use super::locks::Locks;
@@ -102,6 +103,7 @@ impl Engine {
             fleet: Fleet::default(),
             keys: Keys::default(),
             locks: Locks::default(),
+            letters: Letters::default(),
             loads: Loads::default(),
             tokens: boot
                 .tokens

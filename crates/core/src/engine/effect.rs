@@ -50,6 +50,8 @@ pub enum Reply {
         created: bool,
     },
     Deleted,
+    /// The dead letters that are no more.
+    Discarded(Vec<RunId>),
     Triggered(Vec<Result<Triggered, Refusal>>),
     /// The run as it stands; a run that had already ended is returned as it ended.
     Run(Box<Run>),
@@ -91,6 +93,10 @@ pub enum Refusal {
     TooManyCalendars(usize),
     #[error("there is no run {0}")]
     NoSuchRun(RunId),
+    #[error(
+        "{0} is not a dead letter: it was requeued, discarded or too old, or never failed for good"
+    )]
+    NoSuchLetter(RunId),
     #[error("there is no token {0}")]
     NoSuchToken(crate::model::TokenId),
     #[error("{0}")]

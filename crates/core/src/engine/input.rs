@@ -68,6 +68,11 @@ pub enum Command {
         run: RunId,
         scope: Option<NamespaceName>,
     },
+    /// Runs of the namespace that are dead letters are no more.
+    DiscardLetters {
+        namespace: NamespaceName,
+        runs: Vec<RunId>,
+    },
     CreateToken {
         token: NewToken,
     },
@@ -155,6 +160,8 @@ pub struct Rerun {
     pub version: Option<JobVersion>,
     /// What it goes on from, instead of from the beginning.
     pub checkpoint: Option<Checkpoint>,
+    /// It is a dead letter, which the new run takes the place of; refused when it is none any more.
+    pub letter: bool,
 }
 
 /// The time of a run that does not start at once.
@@ -290,6 +297,8 @@ pub enum LoadKey {
     /// A run that is not held in memory.
     Run(RunId),
     Idempotency(IdempotencyHash),
+    /// Whether a run is a dead letter.
+    Letter(RunId),
     /// Jobs due before a time, after a place in the order (next_due, id).
     Due {
         before: WallMs,
@@ -335,6 +344,7 @@ pub enum LoadedRow {
     Job(JobRecord),
     Run(RunId, Option<Run>),
     Idempotency(IdempotencyHash, Option<IdempotencyEntry>),
+    Letter(RunId, bool),
     /// In order; fewer than [`LOAD_ROWS`] means there are no more.
     Due {
         before: WallMs,

@@ -96,6 +96,10 @@ impl Engine {
                 let seq = self.building_seq();
                 self.keys.loaded(hash, entry, seq);
             }
+            LoadedRow::Letter(run, there) => {
+                let seq = self.building_seq();
+                self.letters.loaded(run, there, seq);
+            }
             LoadedRow::Due { before, jobs } => self.take_due(now, before, jobs),
             LoadedRow::Swept { cause, jobs } => self.take_swept(now, &cause, jobs),
             LoadedRow::CalendarUsers(calendar, jobs) => {
@@ -170,6 +174,7 @@ impl Engine {
     pub(super) fn forget_marks(&mut self) {
         let safe = self.safe_seq();
         self.keys.forget(safe);
+        self.letters.forget(safe);
         self.runs.left.forget(safe);
         self.jobs.forget_tombstones(safe);
     }

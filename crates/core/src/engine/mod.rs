@@ -34,6 +34,7 @@ mod fleet_view;
 mod input;
 mod jobs;
 mod keys;
+mod letters;
 mod lines;
 mod load;
 mod locks;
@@ -75,6 +76,7 @@ use evict::Idle;
 use fleet::Fleet;
 use jobs::Jobs;
 use keys::Keys;
+use letters::Letters;
 use lines::Lines;
 use load::Loads;
 use locks::Locks;
@@ -141,6 +143,7 @@ pub struct Engine {
     fleet: Fleet,
     keys: Keys,
     locks: Locks,
+    letters: Letters,
     loads: Loads,
     tokens: BTreeMap<TokenId, TokenRow>,
     settings: BTreeMap<SettingKey, SettingRow>,

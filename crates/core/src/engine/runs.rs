@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::fault::{Fault, armed};
 use crate::model::{
-    Actor, Counters, NamespaceName, Now, Origin, ProcessId, Reason, Run, RunId, RunState,
-    SegmentId, Transition,
+    Actor, Counters, DeadLetter, NamespaceName, Now, Origin, ProcessId, Reason, Run, RunId,
+    RunState, SegmentId, Transition,
 };
 
 use super::jobs::{Compiled, Job};
@@ -168,7 +168,7 @@ impl Engine {
         error: Option<String>,
     ) {
         let seq = self.building_seq();
-        let Some(Resident { mut run, .. }) = self.runs.resident.remove(&id) else {
+        let Some(Resident { mut run, compiled }) = self.runs.resident.remove(&id) else {
             panic!("{id} ended but is not resident");
         };
         run.transition(state, now.wall, reason);
@@ -190,6 +190,9 @@ impl Engine {
             self.building.no_checkpoint(id);
         }
         self.let_go(now, &run);
+        if state == RunState::Failed && compiled.retry.dead_letter == DeadLetter::Keep {
+            self.keep_letter(&run);
+        }
         self.building.run_finished(run);
         self.effect(Effect::RunChanged { run: id });
     }

@@ -22,10 +22,14 @@ pub enum AuditAction {
     Cancelled,
     /// A token lost its right for ever.
     Revoked,
+    /// A dead letter was made a new run.
+    Requeued,
+    /// A dead letter was thrown away.
+    Discarded,
 }
 
 impl AuditAction {
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 9] = [
         Self::Created,
         Self::Changed,
         Self::Paused,
@@ -33,6 +37,8 @@ impl AuditAction {
         Self::Deleted,
         Self::Cancelled,
         Self::Revoked,
+        Self::Requeued,
+        Self::Discarded,
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -44,6 +50,8 @@ impl AuditAction {
             Self::Deleted => "deleted",
             Self::Cancelled => "cancelled",
             Self::Revoked => "revoked",
+            Self::Requeued => "requeued",
+            Self::Discarded => "discarded",
         }
     }
 }

@@ -75,6 +75,12 @@ impl Limits {
     pub const RETRY_WAIT_MS: u64 = 30 * 86_400_000;
     pub const RETRY_RULES: usize = 32;
     pub const RETRY_RULE_ITEMS: usize = 64;
+    /// Dead letters that one installation keeps; beyond, the oldest go.
+    pub const DEAD_LETTERS: usize = 100_000;
+    /// How long a dead letter is kept: thirty days.
+    pub const DEAD_LETTER_MS: i64 = 30 * 86_400_000;
+    /// Dead letters that one request may requeue or discard.
+    pub const DEAD_LETTERS_AT_ONCE: usize = 1000;
     pub const PRIORITY: u32 = 9;
     pub const WEIGHT: u32 = 10_000;
     pub const IDEMPOTENCY_KEY_CHARS: usize = 256;

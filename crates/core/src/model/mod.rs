@@ -47,7 +47,7 @@ pub use misfire::{CatchUp, Misfire, MisfirePolicy};
 pub use name::{Actor, CalendarName, JobName, LockName, NameError, NamespaceName, WorkerName};
 pub use notify::{Notify, NotifyOn, NotifyRule};
 pub use requirement::{Requirement, TaskNeed};
-pub use retry::{Backoff, Retry, RetryAction, RetryPolicy, RetryRule, Ruling, Verdict};
+pub use retry::{Backoff, DeadLetter, Retry, RetryAction, RetryPolicy, RetryRule, Ruling, Verdict};
 pub use run::{
     Attempt, AttemptEnd, AttemptOutcome, CancelRequest, CheckpointMark, LogLocator, MOVES, Move,
     Origin, Progress, Reason, Run, RunState, Transition,

@@ -43,6 +43,18 @@ pub struct Retry {
     /// What to do about particular failures: the first rule that fits decides, and any other failure is tried again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub on: Vec<RetryRule>,
+    /// Whether a run that failed for good is kept as a dead letter, to be requeued or discarded: `keep` or `drop`; keep
+    /// unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dead_letter: Option<DeadLetter>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DeadLetter {
+    #[default]
+    Keep,
+    Drop,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -109,6 +121,7 @@ pub struct RetryPolicy {
     pub jitter: bool,
     pub priority: Option<u32>,
     pub max_lost: u32,
+    pub dead_letter: DeadLetter,
     rules: Vec<Rule>,
 }
 
@@ -136,6 +149,7 @@ impl Default for RetryPolicy {
             jitter: true,
             priority: None,
             max_lost: 3,
+            dead_letter: DeadLetter::Keep,
             rules: Vec::new(),
         }
     }
@@ -267,6 +281,7 @@ impl Retry {
             jitter: self.jitter.unwrap_or(usual.jitter),
             priority: self.priority,
             max_lost,
+            dead_letter: self.dead_letter.unwrap_or_default(),
             rules: rules.collect::<Result<_, _>>()?,
         })
     }

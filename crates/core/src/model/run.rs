@@ -99,6 +99,38 @@ pub enum Reason {
     Snoozed,
 }
 
+impl Reason {
+    pub const ALL: [Self; 11] = [
+        Self::Created,
+        Self::Assigned,
+        Self::Started,
+        Self::Succeeded,
+        Self::TaskFailed,
+        Self::TimedOut,
+        Self::WorkerLost,
+        Self::Undelivered,
+        Self::Cancelled,
+        Self::Retry,
+        Self::Snoozed,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Created => "created",
+            Self::Assigned => "assigned",
+            Self::Started => "started",
+            Self::Succeeded => "succeeded",
+            Self::TaskFailed => "task_failed",
+            Self::TimedOut => "timed_out",
+            Self::WorkerLost => "worker_lost",
+            Self::Undelivered => "undelivered",
+            Self::Cancelled => "cancelled",
+            Self::Retry => "retry",
+            Self::Snoozed => "snoozed",
+        }
+    }
+}
+
 /// One line of the table of states.
 #[derive(Clone, Copy, Debug)]
 pub struct Move {

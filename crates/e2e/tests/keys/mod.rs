@@ -100,6 +100,7 @@ pub const CHECKS: &[(&str, fn())] = &[
     ("retry.jitter", retries::initial),
     ("retry.priority", retries::priority),
     ("retry.max_lost", retries::max_lost),
+    ("retry.dead_letter", retries::dead_letter),
     ("retry.on", retries::on),
     ("retry.on[].exit_codes", retries::on),
     ("retry.on[].signals", retries::on),

@@ -182,3 +182,17 @@ pub fn after() {
         live.is_empty().then_some(())
     });
 }
+
+pub fn dead_letter() {
+    let world = world().agent(4);
+    let letters = || {
+        let page = world.api.get("/api/v1/namespaces/default/deadletters");
+        page["items"].as_array().map_or(0, Vec::len)
+    };
+    let ends = |what: &str| {
+        let retry = json!({"max_attempts": 1, "dead_letter": what});
+        failed_after(&world, exits(3), retry);
+        letters()
+    };
+    assert_eq!((ends("drop"), ends("keep")), (0, 1));
+}

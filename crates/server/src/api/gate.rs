@@ -103,6 +103,9 @@ pub struct NamespacePath(pub NamespaceName);
 /// The run that a path names.
 pub struct RunPath(pub RunId);
 
+/// The namespace that a path names, and the run.
+pub struct LetterPath(pub NamespaceName, pub RunId);
+
 /// The worker that a path names.
 pub struct WorkerPath(pub WorkerName);
 
@@ -190,6 +193,15 @@ impl<S: Send + Sync> FromRequestParts<S> for RunPath {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         Ok(Self(last(parts, state).await?.parse()?))
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for LetterPath {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let (namespace, run) = pair(parts, state).await?;
+        Ok(Self(NamespaceName::new(&namespace)?, run.parse()?))
     }
 }
 

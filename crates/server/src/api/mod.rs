@@ -20,6 +20,7 @@ mod gate;
 mod health;
 mod job_view;
 mod jobs;
+mod letters;
 mod locks;
 mod log_lines;
 mod log_text;
@@ -198,6 +199,10 @@ fn handler_of(operation: Operation, verb: MethodFilter) -> Option<MethodRouter<E
         Operation::WaitRun => on(verb, runs::wait),
         Operation::CancelRun => on(verb, runs::cancel),
         Operation::RerunRun => on(verb, rerun::rerun),
+        Operation::ListLetters => on(verb, letters::list),
+        Operation::ShowLetter => on(verb, letters::show),
+        Operation::RequeueLetters => on(verb, letters::requeue),
+        Operation::DiscardLetters => on(verb, letters::discard),
         Operation::ReadLogs => on(verb, logs::read),
         Operation::ShowOverview => on(verb, overview::show),
         Operation::ShowMetrics => on(verb, metrics::show),

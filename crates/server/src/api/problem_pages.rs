@@ -29,6 +29,7 @@ pub fn of(kind: Kind) -> &'static str {
         Kind::NoSuchJob => page!("no_such_job"),
         Kind::NoSuchCalendar => page!("no_such_calendar"),
         Kind::NoSuchRun => page!("no_such_run"),
+        Kind::NoSuchLetter => page!("no_such_letter"),
         Kind::NoSuchToken => page!("no_such_token"),
         Kind::NoSuchSetting => page!("no_such_setting"),
         Kind::NoSuchWorker => page!("no_such_worker"),

@@ -109,6 +109,11 @@ fn key(headers: &HeaderMap, given: Option<Cow<'_, str>>) -> Result<Option<String
     }
 }
 
+/// The repetition of a run by the job's current definition.
+pub async fn again(edge: &Edge, run: Run) -> Result<(JobRef, Rerun), Problem> {
+    source(edge, run, Which::Current).await
+}
+
 /// What the repetition takes from the run. The parameters that it had by way of its definition are taken along, as another
 /// definition may have others.
 async fn source(edge: &Edge, run: Run, which: Which) -> Result<(JobRef, Rerun), Problem> {
@@ -132,6 +137,7 @@ async fn source(edge: &Edge, run: Run, which: Which) -> Result<(JobRef, Rerun), 
         params: own.or(had),
         version: version.filter(|_| which == Which::Original),
         checkpoint: None,
+        letter: false,
     };
     let job = JobRef {
         namespace: record.row.namespace,

@@ -70,7 +70,7 @@ async fn shown(edge: &Edge, run: Run) -> Result<Response, Problem> {
 }
 
 /// The run, and what it asks of a worker.
-fn named(
+pub(super) fn named(
     store: &dyn Read,
     run: Run,
 ) -> Result<(Named, Option<Requirement>), drumtower_store::Error> {
@@ -258,7 +258,7 @@ fn state(text: &str) -> Result<RunState, Problem> {
 }
 
 /// The names of the jobs on a page, each read once.
-fn names(
+pub(super) fn names(
     store: &dyn Read,
     runs: &[Run],
 ) -> Result<BTreeMap<JobId, Option<JobName>>, drumtower_store::Error> {

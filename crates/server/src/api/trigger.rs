@@ -44,6 +44,12 @@ pub struct Answer {
     repeated: bool,
 }
 
+impl Answer {
+    pub fn id(&self) -> RunId {
+        self.id
+    }
+}
+
 impl From<Triggered> for Answer {
     fn from(Triggered { run, repeated }: Triggered) -> Self {
         Self { id: run, repeated }

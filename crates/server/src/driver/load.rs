@@ -42,6 +42,10 @@ fn load_key(
             *hash,
             reader.idempotency(hash, now)?,
         )),
+        LoadKey::Letter(run) => {
+            let there = reader.letter(*run)?.is_some();
+            rows.push(LoadedRow::Letter(*run, there));
+        }
         LoadKey::Due { before, after } => {
             let jobs = reader.jobs_due(*before, *after, LOAD_ROWS)?;
             rows.push(LoadedRow::Due {

@@ -55,6 +55,10 @@ async fn provoke(server: &Server, kind: Kind) -> Answer {
         Kind::NoSuchJob => admin.get("/api/v1/namespaces/default/jobs/nobody").await,
         Kind::NoSuchCalendar => admin.get("/api/v1/namespaces/default/calendars/none").await,
         Kind::NoSuchRun => admin.get("/api/v1/runs/run_0000000000001").await,
+        Kind::NoSuchLetter => {
+            let path = "/api/v1/namespaces/default/deadletters/run_0000000000001";
+            admin.get(path).await
+        }
         Kind::NoSuchToken => admin.delete("/api/v1/tokens/tok_0000000000001").await,
         Kind::NoSuchLock => admin.get(LOCK).await,
         Kind::LockHeld => {

@@ -11,6 +11,7 @@ mod definitions;
 mod explaining;
 mod faults;
 mod jobs;
+mod letters;
 mod listings;
 mod locks;
 mod logs;

@@ -68,6 +68,11 @@ fn expected(operation: Operation) -> [u16; 8] {
         Operation::CancelRun => [401, 401, 403, 200, 403, 200, 404, 404],
         // The run has not ended.
         Operation::RerunRun => [401, 401, 403, 409, 403, 409, 404, 404],
+        Operation::ListLetters => [401, 401, 200, 200, 403, 200, 403, 403],
+        // The run has not failed.
+        Operation::ShowLetter => [401, 401, 404, 404, 403, 404, 403, 403],
+        Operation::RequeueLetters => [401, 401, 403, 200, 403, 200, 403, 403],
+        Operation::DiscardLetters => [401, 401, 403, 200, 403, 200, 403, 403],
         Operation::ReadLogs => [401, 401, 200, 200, 403, 200, 404, 404],
         Operation::RevokeToken => [401, 401, 403, 403, 403, 204, 403, 404],
         // The token asked for is one of namespace `a`.
@@ -216,6 +221,9 @@ async fn knock(server: &Server, caller: &Caller, operation: Operation, call: Cal
         Operation::PatchJob => Some(json!({"priority": 9})),
         Operation::PauseJobs | Operation::ResumeJobs | Operation::DeleteJobs => {
             Some(json!({"names": [name]}))
+        }
+        Operation::RequeueLetters | Operation::DiscardLetters => {
+            Some(json!({"runs": [objects.run]}))
         }
         Operation::PutCalendar => Some(calendar()),
         Operation::PutSetting => Some(notify()),

@@ -209,6 +209,7 @@ impl World {
             params: run.params,
             version: user.random.chance(500).then_some(pinned),
             checkpoint: None,
+            letter: false,
         };
         let name = JobRef {
             namespace: job.row.namespace,

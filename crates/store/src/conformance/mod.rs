@@ -10,6 +10,7 @@ mod fencing;
 mod history;
 mod jobs;
 mod keys;
+mod letters;
 mod records;
 mod retention;
 mod rollups;
@@ -151,6 +152,14 @@ pub const EXERCISES: &[Exercise] = &[
     (
         "a checkpoint stays with its failed run and goes with it",
         checkpoints::pruned,
+    ),
+    (
+        "dead letters are kept, listed by filter and removed",
+        letters::letters,
+    ),
+    (
+        "old dead letters go in small steps",
+        letters::old_letters_go,
     ),
     (
         "a job's versions are listed newest first",

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use drumtower_core::change::{ChangeSet, JobChange, RunChange};
+use drumtower_core::change::{ChangeSet, JobChange, LetterChange, RunChange};
 use drumtower_core::fault::{Fault, armed};
 use drumtower_core::model::{CalendarRef, IdempotencyEntry, JobRow, Limits, Run, WallMs};
 
@@ -131,6 +131,14 @@ impl State {
                 return refuse(format!("{id} is not where the change expects it"));
             }
         }
+        for (id, change) in &changes.letters {
+            let there = self.letters.contains_key(id);
+            if there != matches!(change, LetterChange::Remove) {
+                return refuse(format!(
+                    "the dead letter {id} is not where the change expects it"
+                ));
+            }
+        }
         Ok(())
     }
 
@@ -204,6 +212,12 @@ impl State {
             };
         }
         self.audit.extend(changes.audit.clone());
+        for (id, change) in &changes.letters {
+            match change {
+                LetterChange::Insert(run) => self.letters.insert(*id, run.as_ref().clone()),
+                LetterChange::Remove => self.letters.remove(id),
+            };
+        }
         if let Some(prune) = &changes.prune {
             self.prune(prune, changes.seq);
         }

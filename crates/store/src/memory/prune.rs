@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use drumtower_core::change::Prune;
-use drumtower_core::model::{Retention, RunState};
+use drumtower_core::model::{Limits, Retention, RunState};
 
 use super::state::State;
+use crate::read::death;
 use crate::{PrunedRow, retention};
 
 impl State {
@@ -31,9 +32,29 @@ impl State {
         }
         let first = retention::first_audit(prune.now);
         drop_first(&mut self.audit, prune.limit, |id, _| *id < first);
+        self.prune_letters(prune, seq);
         let oldest = retention::oldest_session(prune.now);
         self.sessions
             .retain(|_, row| !row.revoked || row.expires >= oldest);
+    }
+
+    /// Those that died first go first.
+    fn prune_letters(&mut self, prune: &Prune, seq: u64) {
+        let mut order: Vec<_> = self
+            .letters
+            .values()
+            .map(|run| (death(run).0, run.id))
+            .collect();
+        order.sort_unstable();
+        let oldest = retention::oldest_letter(prune.now);
+        let old = order.iter().take_while(|(died, _)| *died < oldest).count();
+        let beyond = match retention::counts_letters(seq) {
+            true => order.len().saturating_sub(Limits::DEAD_LETTERS),
+            false => 0,
+        };
+        for (_, id) in order.iter().take(old.max(beyond).min(prune.limit)) {
+            self.letters.remove(id);
+        }
     }
 
     fn prune_class(&mut self, class: Retention, prune: &Prune, limit: usize) -> usize {

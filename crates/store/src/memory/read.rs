@@ -12,8 +12,8 @@ use drumtower_core::model::{
 use super::state::State;
 use super::{Reader, lock};
 use crate::{
-    AuditFilter, AuditPage, CounterRow, Error, JobFilter, JobPage, ParkedKey, PrunedRow, Read,
-    Rollup, RunFilter, RunPage,
+    AuditFilter, AuditPage, CounterRow, Error, JobFilter, JobPage, LetterFilter, ParkedKey,
+    PrunedRow, Read, Rollup, RunFilter, RunPage,
 };
 
 impl State {
@@ -300,6 +300,30 @@ impl Read for Reader {
                 runs,
             })
             .collect())
+    }
+
+    fn letter(&self, id: RunId) -> Result<Option<Run>, Error> {
+        Ok(lock(&self.state).letters.get(&id).cloned())
+    }
+
+    fn letters(
+        &self,
+        filter: &LetterFilter,
+        before: Option<RunId>,
+        limit: usize,
+    ) -> Result<RunPage, Error> {
+        let state = lock(&self.state);
+        let below = before.map_or(Unbounded, Excluded);
+        let rows = state.letters.range((Unbounded, below)).rev();
+        let mut page = RunPage::default();
+        for (_, run) in rows.filter(|(_, run)| filter.takes(run)) {
+            if page.runs.len() >= limit {
+                page.next = page.runs.last().map(|run| run.id);
+                break;
+            }
+            page.runs.push(run.clone());
+        }
+        Ok(page)
     }
 
     fn idempotency(

@@ -41,6 +41,7 @@ pub(super) struct State {
     pub settings: BTreeMap<SettingKey, SettingRow>,
     pub locks: BTreeMap<LockRef, LockRow>,
     pub audit: BTreeMap<AuditId, AuditEntry>,
+    pub letters: BTreeMap<RunId, Run>,
     pub rollups: BTreeMap<Key, Tally>,
     pub pruned: BTreeMap<NamespaceName, PrunedRow>,
 }
@@ -87,6 +88,7 @@ impl State {
             settings: BTreeMap::new(),
             locks: BTreeMap::new(),
             audit: BTreeMap::new(),
+            letters: BTreeMap::new(),
             rollups: BTreeMap::new(),
             pruned: BTreeMap::new(),
         }

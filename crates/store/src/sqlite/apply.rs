@@ -5,7 +5,10 @@ use drumtower_core::model::{JobRow, WallMs};
 use rusqlite::{CachedStatement, Connection, Params, params};
 
 use super::derived::{Batch, Derived};
-use super::{calendar_rows, checkpoint_rows, codec, keys, lock_rows, prune, record_rows, run_rows};
+use super::{
+    calendar_rows, checkpoint_rows, codec, keys, letter_rows, lock_rows, prune, record_rows,
+    run_rows,
+};
 use crate::Error;
 
 /// Moves the session row on. False when it is not at `seq - 1`, is revoked, or is not there.
@@ -46,6 +49,7 @@ pub fn everything(
     record_rows::settings(conn, changes)?;
     lock_rows::apply(conn, changes)?;
     record_rows::audit(conn, changes)?;
+    letter_rows::apply(conn, changes)?;
     if let Some(prune) = &changes.prune {
         prune::step(conn, prune, changes.seq, derived, &mut batch)?;
     }

@@ -24,6 +24,7 @@ mod history;
 mod job_records;
 mod job_rows;
 mod keys;
+mod letter_rows;
 mod list_runs;
 mod lock;
 mod lock_rows;

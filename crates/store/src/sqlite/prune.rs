@@ -11,6 +11,7 @@ use super::checkpoint_rows;
 use super::derived::{Batch, Derived};
 use super::history::{self, SQL};
 use super::keys;
+use super::letter_rows;
 use super::packed::{self, Gone};
 use super::record_rows;
 use crate::{Error, retention};
@@ -51,6 +52,7 @@ pub fn step(
     conn.prepare_cached(sql)?
         .execute([retention::oldest_unfired(prune.now).0, limit])?;
     record_rows::prune_audit(conn, retention::first_audit(prune.now), limit)?;
+    letter_rows::prune(conn, prune, seq)?;
     conn.prepare_cached("DELETE FROM session WHERE revoked = 1 AND expires < ?1")?
         .execute([retention::oldest_session(prune.now).0])?;
     let oldest = retention::oldest_minute(prune.now);

@@ -14,13 +14,13 @@ use super::list_runs::{self, View};
 use super::pool::Pool;
 use super::run_rows::Payloads;
 use super::{
-    calendar_rows, checkpoint_rows, chunk, codec, history, job_rows, lock_rows, migrate, packed,
-    record_rows, rollups,
+    calendar_rows, checkpoint_rows, chunk, codec, history, job_rows, letter_rows, lock_rows,
+    migrate, packed, record_rows, rollups,
 };
 use crate::tally::merge_all;
 use crate::{
-    AuditFilter, AuditPage, CounterRow, Error, JobFilter, JobPage, ParkedKey, PrunedRow, Read,
-    Rollup, RunFilter, RunPage,
+    AuditFilter, AuditPage, CounterRow, Error, JobFilter, JobPage, LetterFilter, ParkedKey,
+    PrunedRow, Read, Rollup, RunFilter, RunPage,
 };
 
 /// Reads the store beside its writer, from any thread.
@@ -315,6 +315,19 @@ impl Read for Reader {
             })
         };
         self.read(|conn| all(conn, sql, [], key))
+    }
+
+    fn letter(&self, id: RunId) -> Result<Option<Run>, Error> {
+        self.read(|conn| letter_rows::one(conn, id))
+    }
+
+    fn letters(
+        &self,
+        filter: &LetterFilter,
+        before: Option<RunId>,
+        limit: usize,
+    ) -> Result<RunPage, Error> {
+        self.read(|conn| letter_rows::page(conn, filter, before, limit))
     }
 
     fn idempotency(

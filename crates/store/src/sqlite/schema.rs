@@ -190,4 +190,15 @@ const VERSION_4: &[&str] = &[
        name TEXT NOT NULL,
        body BLOB NOT NULL,
        PRIMARY KEY(namespace, name)) WITHOUT ROWID",
+    // Runs that failed for good, whole: `params` and `result` where they are too large for the body.
+    "CREATE TABLE dead_letter(
+       run INTEGER PRIMARY KEY,
+       job INTEGER NOT NULL,
+       namespace TEXT NOT NULL,
+       died INTEGER NOT NULL,
+       reason TEXT NOT NULL,
+       body BLOB NOT NULL,
+       params TEXT,
+       result TEXT)",
+    "CREATE INDEX dead_letter_by_death ON dead_letter(died)",
 ];

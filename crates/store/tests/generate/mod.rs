@@ -2,13 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use drumtower_core::change::{ChangeSet, JobChange, Prune, RunChange, ScheduleChange};
+use drumtower_core::change::{
+    ChangeSet, JobChange, LetterChange, Prune, RunChange, ScheduleChange,
+};
 use drumtower_core::model::{
     Actor, AuditAction, AuditEntry, AuditId, AuditKind, AuditObject, CalendarRef, CalendarVersion,
     Checkpoint, Counters, Epoch, Fence, IdempotencyEntry, IdempotencyHash, JobId, JobRow,
-    JobVersion, JsonText, LockName, LockRef, LockRow, Origin, Pause, Progress, Retention, Role,
-    Run, RunId, RunState, ScheduleRow, SegmentId, SegmentRow, SessionId, SettingKey, SettingName,
-    SettingRow, SweepCause, SweepRow, TokenId, TokenRow, Unfired, UnfiredReason, WallMs,
+    JobVersion, JsonText, Limits, LockName, LockRef, LockRow, Origin, Pause, Progress, Retention,
+    Role, Run, RunId, RunState, ScheduleRow, SegmentId, SegmentRow, SessionId, SettingKey,
+    SettingName, SettingRow, SweepCause, SweepRow, TokenId, TokenRow, Unfired, UnfiredReason,
+    WallMs,
 };
 use drumtower_store::conformance::sample::{self, T0};
 
@@ -538,6 +541,14 @@ impl Generator {
                 changes: Vec::new(),
             };
             changes.audit.insert(id, entry);
+        }
+        if self.random.one_in(5) {
+            let back = self.random.below(2) as i64 * (Limits::DEAD_LETTER_MS + 1);
+            self.number += 1;
+            let run = sample::run(self.now().0 - back, self.number, sample::job_id(1));
+            let run = sample::ended(run, RunState::Failed, 5);
+            let letter = LetterChange::Insert(Box::new(run.clone()));
+            changes.letters.insert(run.id, letter);
         }
     }
 

@@ -5,6 +5,7 @@ mod create_token;
 mod delete_calendar;
 mod delete_job;
 mod delete_setting;
+mod discard_letters;
 mod pause_job;
 mod put_calendar;
 mod put_job;
@@ -56,6 +57,9 @@ impl Engine {
             } => self.delete_calendar(now, &actor, calendar, condition),
             Command::TriggerRuns { triggers } => Ok(self.trigger_runs(now, &actor, triggers)),
             Command::CancelRun { run, scope } => self.cancel_run(now, &actor, run, scope.as_ref()),
+            Command::DiscardLetters { namespace, runs } => {
+                Ok(self.discard_letters(now, &actor, &namespace, runs))
+            }
             Command::CreateToken { token } => self.create_token(now, &actor, token),
             Command::RevokeToken { id } => self.revoke_token(now, &actor, id),
             Command::PutSetting {
@@ -112,6 +116,10 @@ impl Engine {
                     vec![LoadKey::CalendarUsers(calendar.clone())]
                 }
             }
+            Command::DiscardLetters { runs, .. } => runs
+                .iter()
+                .filter_map(|run| self.missing_letter(*run))
+                .collect(),
             Command::PutCalendar { .. }
             | Command::CreateToken { .. }
             | Command::RevokeToken { .. }
@@ -136,6 +144,8 @@ impl Engine {
 
     fn missing_for(&self, trigger: &Trigger) -> Vec<LoadKey> {
         let mut keys = self.missing_name(&trigger.job);
+        let letter = trigger.rerun.as_ref().filter(|rerun| rerun.letter);
+        keys.extend(letter.and_then(|rerun| self.missing_letter(rerun.of)));
         if let Some(key) = &trigger.idempotency_key {
             let hash = IdempotencyHash::of(
                 trigger.job.namespace.as_str(),

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::fault::{Fault, armed};
 use crate::model::{
-    Actor, CheckpointMark, IdempotencyEntry, IdempotencyHash, JobId, Limits, Now, Origin, Run,
-    SpecError, WallMs, check_params,
+    Actor, AuditAction, CheckpointMark, IdempotencyEntry, IdempotencyHash, JobId, Limits, Now,
+    Origin, Run, SpecError, WallMs, check_params,
 };
 
 use super::super::jobs::Compiled;
@@ -58,6 +58,15 @@ impl Engine {
                     trigger.idempotency_key.unwrap_or_default(),
                 ))
             };
+        }
+        let letter = trigger.rerun.as_ref().filter(|rerun| rerun.letter);
+        let letter = letter.map(|rerun| rerun.of);
+        if let Some(letter) = letter {
+            if self.letters.get(letter) != Some(true) {
+                return Err(Refusal::NoSuchLetter(letter));
+            }
+            let action = AuditAction::Requeued;
+            self.remove_letter(now, actor, &trigger.job.namespace, letter, action);
         }
         let run = self.segments.run_id(job.segment(), now.wall);
         if let Some((hash, fingerprint)) = hash {

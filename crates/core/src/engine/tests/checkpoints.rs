@@ -185,6 +185,7 @@ fn a_repetition_begins_where_the_run_was() {
         params: None,
         version: None,
         checkpoint: Some(checkpoint(9, b"page 4")),
+        letter: false,
     };
     let trigger = Trigger {
         rerun: Some(Box::new(rerun)),

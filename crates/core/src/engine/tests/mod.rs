@@ -9,6 +9,7 @@ mod delays;
 mod fires;
 mod hazards;
 mod leases;
+mod letters;
 mod locks;
 mod memory;
 mod misfires;

@@ -21,6 +21,7 @@ fn rerun(world: &mut World, of: &Run, original: bool, key: Option<&str>) -> Resu
             nominal: of.nominal,
             params: of.params.clone(),
             version: version.filter(|_| original),
+            letter: false,
         })),
         ..Trigger::of(job_ref("a"))
     };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::change::{ChangeSet, JobChange, RunChange};
+use crate::change::{ChangeSet, JobChange, LetterChange, RunChange};
 use crate::model::*;
 
 use super::super::*;
@@ -24,6 +24,7 @@ pub(super) struct Tables {
     pub(super) settings: BTreeMap<SettingKey, SettingRow>,
     pub(super) locks: BTreeMap<LockRef, LockRow>,
     pub(super) audit: BTreeMap<AuditId, AuditEntry>,
+    pub(super) letters: BTreeMap<RunId, Run>,
 }
 
 impl Tables {
@@ -105,6 +106,13 @@ impl Tables {
                 Some(row) => self.locks.insert(lock, row),
                 None => self.locks.remove(&lock),
             };
+        }
+        for (id, change) in changes.letters {
+            let there = match change {
+                LetterChange::Insert(run) => self.letters.insert(id, *run).is_none(),
+                LetterChange::Remove => self.letters.remove(&id).is_some(),
+            };
+            assert!(there, "the dead letter {id} is not where it should be");
         }
         for (id, entry) in changes.audit {
             assert!(self.audit.insert(id, entry).is_none(), "{id} twice");
@@ -188,6 +196,9 @@ impl Tables {
                     };
                     let entry = self.keys.get(&hash).filter(young).cloned();
                     rows.push(LoadedRow::Idempotency(hash, entry))
+                }
+                LoadKey::Letter(run) => {
+                    rows.push(LoadedRow::Letter(run, self.letters.contains_key(&run)));
                 }
                 LoadKey::Due { before, after } => {
                     let mut due: Vec<_> = self

@@ -7,6 +7,7 @@
 mod calendars;
 mod entry;
 mod jobs;
+mod letters;
 mod locks;
 mod parameters;
 mod records;
@@ -127,6 +128,10 @@ fn describe(operation: Operation, schemas: &mut Schemas) -> Option<Entry> {
         Operation::WaitRun => runs::wait(schemas),
         Operation::CancelRun => runs::cancel(schemas),
         Operation::RerunRun => runs::rerun(schemas),
+        Operation::ListLetters => letters::list(schemas),
+        Operation::ShowLetter => letters::show(schemas),
+        Operation::RequeueLetters => letters::requeue(schemas),
+        Operation::DiscardLetters => letters::discard(schemas),
         Operation::ReadLogs => runs::logs(),
         Operation::FollowChanges => streams::changes(schemas),
         Operation::ShowOverview => streams::overview(schemas),

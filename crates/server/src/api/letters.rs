@@ -1,0 +1,414 @@
+//! Dead letters: runs that failed for good, to be looked at, requeued or discarded.
+//!
+//! A letter is read from the store and holds the whole run. Each that is requeued or discarded is a command of its own, which
+//! says whether it was still there: two callers never requeue the same one.
+
+use std::collections::BTreeSet;
+
+use axum::extract::State;
+use axum::http::Uri;
+use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
+use drumtower_core::engine::{Command, JobRef, Refusal, Reply, Trigger};
+use drumtower_core::model::{
+    Actor, JobId, JobName, Limits, NamespaceName, Reason, Run, RunId, WorkerName,
+};
+use drumtower_store::{Error, LetterFilter, Read};
+use futures_util::{StreamExt, stream};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::body::{self, Bounded};
+use super::gate::{LetterPath, NamespacePath};
+use super::page::{self, Page};
+use super::problem::{self, Problem};
+use super::query::Parameters;
+use super::run_view::RunView;
+use super::time::{self, Time};
+use super::{Edge, internal, rerun, runs, trigger};
+use crate::auth::Principal;
+
+const KNOWN: &[&str] = &["job", "reason", "since", "until", "limit", "cursor"];
+/// Commands under way at a time: enough to share commits, few enough to leave others room.
+const AT_ONCE: usize = 64;
+/// Pages of the store that one call reads; a page may be empty where few letters fit.
+const PAGES: usize = 10;
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Letter")]
+pub struct Letter {
+    run: RunId,
+    namespace: NamespaceName,
+    job: Option<JobName>,
+    job_id: JobId,
+    /// Why it failed for good.
+    reason: Option<Reason>,
+    /// When it did.
+    died: Option<Time>,
+    attempts: usize,
+    /// The worker of the last attempt.
+    worker: Option<WorkerName>,
+    nominal: Option<Time>,
+    due: Time,
+    error: Option<String>,
+}
+
+impl Letter {
+    fn new(run: Run, job: Option<JobName>) -> Self {
+        let last = run.transitions.last();
+        Self {
+            run: run.id,
+            job,
+            job_id: run.job,
+            reason: last.map(|last| last.reason),
+            died: last.map(|last| Time(last.at)),
+            attempts: run.attempts.len(),
+            worker: run.attempts.last().map(|last| last.worker.clone()),
+            nominal: run.nominal.map(Time),
+            due: Time(run.due),
+            namespace: run.namespace,
+            error: run.error,
+        }
+    }
+}
+
+pub async fn list(
+    State(edge): State<Edge>,
+    NamespacePath(namespace): NamespacePath,
+    uri: Uri,
+) -> Result<Response, Problem> {
+    let parameters = Parameters::read(&uri, KNOWN)?;
+    let listing = page::listing(&edge, &uri, &parameters);
+    let before = match parameters.text("cursor")? {
+        Some(cursor) => Some(listing.decode(cursor)?.parse()?),
+        None => None,
+    };
+    let job = parameters.one("job")?;
+    let reason = parameters.text("reason")?.map(reason).transpose()?;
+    let filter = LetterFilter {
+        job: job_of(&edge, &namespace, job).await?,
+        namespace: Some(namespace),
+        reason,
+        since: parameters.instant("since")?,
+        until: parameters.instant("until")?,
+    };
+    let limit = parameters.limit()?;
+    let (found, next) = edge
+        .read(move |store| {
+            let page = store.letters(&filter, before, limit)?;
+            let names = runs::names(store, &page.runs)?;
+            let letters = page.runs.into_iter().map(|run| {
+                let name = names.get(&run.job).cloned().flatten();
+                Letter::new(run, name)
+            });
+            Ok((letters.collect::<Vec<_>>(), page.next))
+        })
+        .await?;
+    let page = Page {
+        items: found,
+        next: next.map(|id| listing.encode(&id.to_string())),
+    };
+    Ok(Json(page).into_response())
+}
+
+fn reason(text: &str) -> Result<Reason, Problem> {
+    let known = REASONS.iter().find(|reason| reason.as_str() == text);
+    known.copied().ok_or_else(|| {
+        let names: Vec<&str> = REASONS.iter().map(|reason| reason.as_str()).collect();
+        let detail = format!("reason: `{text}` is not one of {}", names.join(", "));
+        Problem::parameter("reason", detail)
+    })
+}
+
+/// For what a run may fail.
+pub const REASONS: &[Reason] = &[Reason::TaskFailed, Reason::TimedOut, Reason::WorkerLost];
+
+/// The job that a filter names, deleted ones aside.
+async fn job_of(
+    edge: &Edge,
+    namespace: &NamespaceName,
+    name: Option<JobName>,
+) -> Result<Option<JobId>, Problem> {
+    let Some(name) = name else {
+        return Ok(None);
+    };
+    let wanted = JobRef {
+        namespace: namespace.clone(),
+        name,
+    };
+    let key = wanted.clone();
+    let record = edge
+        .read(move |store| store.job_named(&key.namespace, &key.name))
+        .await?;
+    Ok(Some(record.ok_or(Refusal::NoSuchJob(wanted))?.row.id))
+}
+
+pub async fn show(
+    State(edge): State<Edge>,
+    LetterPath(namespace, id): LetterPath,
+    uri: Uri,
+) -> Result<Response, Problem> {
+    Parameters::read(&uri, &[])?;
+    let letter = edge.read(move |store| store.letter(id)).await?;
+    let letter = letter
+        .filter(|run| run.namespace == namespace)
+        .ok_or(Refusal::NoSuchLetter(id))?;
+    let (named, _) = edge.read(move |store| runs::named(store, letter)).await?;
+    Ok(Json(RunView::from(&named)).into_response())
+}
+
+/// Which letters are meant: those of `runs`, or those that fit all of the rest.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "LetterSelection")]
+pub struct Selection {
+    /// These, by the ids of their runs; not with the other keys.
+    #[serde(default)]
+    #[schemars(with = "Vec<String>", length(max = 1000))]
+    runs: BTreeSet<String>,
+    /// Those of the job of this name.
+    #[serde(default)]
+    job: Option<JobName>,
+    /// Those that failed for this reason: `task_failed`, `timed_out` or `worker_lost`.
+    #[serde(default)]
+    reason: Option<Reason>,
+    /// Those that failed at or after this instant, in RFC 3339.
+    #[serde(default)]
+    since: Option<String>,
+    /// Those that failed before this instant.
+    #[serde(default)]
+    until: Option<String>,
+    /// All of the namespace.
+    #[serde(default)]
+    all: bool,
+    /// At most so many, the newest first; 1000 unless given.
+    #[serde(default)]
+    #[schemars(range(min = 1, max = 1000))]
+    limit: Option<usize>,
+    /// Only tells what would be done.
+    #[serde(default)]
+    dry_run: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "LettersAnswer")]
+pub struct Answer {
+    matched: usize,
+    changed: usize,
+    items: Vec<Item>,
+    /// Whether more letters fit than one call takes: send it again.
+    more: bool,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "LetterItem")]
+struct Item {
+    run: RunId,
+    /// The run that was made of it.
+    new_run: Option<RunId>,
+    done: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<problem::Body<'static>>")]
+    problem: Option<serde_json::Value>,
+}
+
+#[derive(Clone, Copy)]
+enum Deed {
+    Requeue,
+    Discard,
+}
+
+pub async fn requeue(
+    State(edge): State<Edge>,
+    Extension(principal): Extension<Principal>,
+    NamespacePath(namespace): NamespacePath,
+    uri: Uri,
+    Bounded(bytes): Bounded<{ body::ORDINARY }>,
+) -> Result<Json<Answer>, Problem> {
+    let request = selection(&uri, &bytes)?;
+    carry_out(&edge, principal.actor, namespace, Deed::Requeue, request).await
+}
+
+pub async fn discard(
+    State(edge): State<Edge>,
+    Extension(principal): Extension<Principal>,
+    NamespacePath(namespace): NamespacePath,
+    uri: Uri,
+    Bounded(bytes): Bounded<{ body::ORDINARY }>,
+) -> Result<Json<Answer>, Problem> {
+    let request = selection(&uri, &bytes)?;
+    carry_out(&edge, principal.actor, namespace, Deed::Discard, request).await
+}
+
+fn selection(uri: &Uri, bytes: &[u8]) -> Result<Selection, Problem> {
+    Parameters::read(uri, &[])?;
+    let request: Selection = body::parse(bytes)?;
+    let filtered = request.job.is_some()
+        || request.reason.is_some()
+        || request.since.is_some()
+        || request.until.is_some()
+        || request.all;
+    let most = Limits::DEAD_LETTERS_AT_ONCE;
+    if request.runs.len() > most {
+        let detail = format!(
+            "runs: may have {most} items, has {}: send several requests",
+            request.runs.len()
+        );
+        return Err(Problem::field("runs", detail));
+    }
+    if request.runs.is_empty() != filtered {
+        let detail = "runs: name the runs, or give `job`, `reason`, `since`, `until` or `all`, not both: say which are meant";
+        return Err(Problem::field("runs", detail));
+    }
+    if request
+        .limit
+        .is_some_and(|limit| limit == 0 || limit > most)
+    {
+        let detail = format!("limit: it is not between 1 and {most}");
+        return Err(Problem::field("limit", detail));
+    }
+    Ok(request)
+}
+
+async fn carry_out(
+    edge: &Edge,
+    actor: Actor,
+    namespace: NamespaceName,
+    deed: Deed,
+    request: Selection,
+) -> Result<Json<Answer>, Problem> {
+    let instant = |field: &str, text: &Option<String>| {
+        let text = text.as_deref();
+        text.map(|text| time::instant(field, text)).transpose()
+    };
+    let filter = LetterFilter {
+        job: job_of(edge, &namespace, request.job).await?,
+        namespace: Some(namespace.clone()),
+        reason: request.reason,
+        since: instant("since", &request.since)?,
+        until: instant("until", &request.until)?,
+    };
+    let named = request.runs.iter().map(|text| text.parse());
+    let named = named.collect::<Result<Vec<RunId>, _>>()?;
+    let limit = request.limit.unwrap_or(Limits::DEAD_LETTERS_AT_ONCE);
+    let home = namespace.clone();
+    let (letters, more) = edge
+        .read(move |store| match named.is_empty() {
+            true => fitting(store, &filter, limit),
+            false => Ok((these(store, &home, named)?, false)),
+        })
+        .await?;
+    let work = letters.into_iter().map(|letter| {
+        let (actor, namespace) = (actor.clone(), namespace.clone());
+        settle(edge, actor, namespace, letter, deed, request.dry_run)
+    });
+    let items: Vec<Item> = stream::iter(work).buffered(AT_ONCE).collect().await;
+    Ok(Json(Answer {
+        matched: items.len(),
+        changed: items.iter().filter(|item| item.done).count(),
+        items,
+        more,
+    }))
+}
+
+/// A letter, or the id of a run that is none.
+type Chosen = Result<Run, RunId>;
+
+fn these(
+    store: &dyn Read,
+    namespace: &NamespaceName,
+    ids: Vec<RunId>,
+) -> Result<Vec<Chosen>, Error> {
+    let one = |id: RunId| {
+        let letter = store.letter(id)?;
+        Ok(letter.filter(|run| run.namespace == *namespace).ok_or(id))
+    };
+    ids.into_iter().map(one).collect()
+}
+
+fn fitting(
+    store: &dyn Read,
+    filter: &LetterFilter,
+    limit: usize,
+) -> Result<(Vec<Chosen>, bool), Error> {
+    let (mut letters, mut before) = (Vec::new(), None);
+    for _ in 0..PAGES {
+        let page = store.letters(filter, before, limit - letters.len())?;
+        letters.extend(page.runs.into_iter().map(Ok));
+        before = page.next;
+        if before.is_none() || letters.len() >= limit {
+            break;
+        }
+    }
+    Ok((letters, before.is_some()))
+}
+
+async fn settle(
+    edge: &Edge,
+    actor: Actor,
+    namespace: NamespaceName,
+    letter: Chosen,
+    deed: Deed,
+    dry_run: bool,
+) -> Item {
+    let (run, outcome) = match letter {
+        Err(id) => (id, Err(Refusal::NoSuchLetter(id).into())),
+        Ok(letter) if dry_run => (letter.id, foreseen(edge, letter, deed).await),
+        Ok(letter) => {
+            let id = letter.id;
+            let outcome = match deed {
+                Deed::Requeue => make(edge, actor, letter).await.map(Some),
+                Deed::Discard => throw(edge, actor, namespace, id).await.map(|()| None),
+            };
+            (id, outcome)
+        }
+    };
+    let (done, new_run, problem) = match outcome {
+        Ok(new_run) => (true, new_run, None),
+        Err(problem) => (false, None, serde_json::to_value(problem.body()).ok()),
+    };
+    Item {
+        run,
+        new_run,
+        done,
+        problem,
+    }
+}
+
+/// Whether it could be done now.
+async fn foreseen(edge: &Edge, letter: Run, deed: Deed) -> Result<Option<RunId>, Problem> {
+    if let Deed::Requeue = deed {
+        rerun::again(edge, letter).await?;
+    }
+    Ok(None)
+}
+
+async fn make(edge: &Edge, actor: Actor, letter: Run) -> Result<RunId, Problem> {
+    let (job, mut rerun) = rerun::again(edge, letter).await?;
+    rerun.letter = true;
+    let trigger = Trigger {
+        rerun: Some(Box::new(rerun)),
+        ..Trigger::of(job)
+    };
+    let (_, Json(answer)) = trigger::make(edge, actor, trigger).await?;
+    Ok(answer.id())
+}
+
+async fn throw(
+    edge: &Edge,
+    actor: Actor,
+    namespace: NamespaceName,
+    run: RunId,
+) -> Result<(), Problem> {
+    let command = Command::DiscardLetters {
+        namespace,
+        runs: vec![run],
+    };
+    match edge.handle.command(actor, command).await?? {
+        Reply::Discarded(discarded) if discarded.contains(&run) => Ok(()),
+        Reply::Discarded(_) => Err(Refusal::NoSuchLetter(run).into()),
+        other => Err(internal(&format!(
+            "the engine answered a discard with {other:?}"
+        ))),
+    }
+}
