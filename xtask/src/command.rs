@@ -12,6 +12,8 @@ pub struct Command {
     pub flags: &'static [&'static str],
     /// Flags of its own that are followed by a value.
     pub options: &'static [&'static str],
+    /// One word that it takes besides, by the name that its usage line gives it.
+    pub operand: Option<&'static str>,
     /// Verbs of `drumtower` that receive every other argument.
     pub passes_to: Option<&'static [&'static str]>,
 }
@@ -27,6 +29,7 @@ pub const COMMANDS: &[Command] = &[
                Examples:\n  cargo xtask dev\n  cargo xtask dev --listen 127.0.0.1:7171",
         flags: &["--debug"],
         options: &[],
+        operand: None,
         passes_to: Some(&["dev"]),
     },
     Command {
@@ -42,6 +45,7 @@ pub const COMMANDS: &[Command] = &[
                Examples:\n  cargo xtask test\n  cargo xtask test --long",
         flags: &["--long"],
         options: &[],
+        operand: None,
         passes_to: None,
     },
     Command {
@@ -57,6 +61,7 @@ pub const COMMANDS: &[Command] = &[
                Examples:\n  cargo xtask schemathesis\n  cargo xtask schemathesis --seed 7",
         flags: &["--built"],
         options: &["--seed"],
+        operand: None,
         passes_to: None,
     },
     Command {
@@ -67,6 +72,7 @@ pub const COMMANDS: &[Command] = &[
                if there is one, whether the commands in the docs exist and the generated files are fresh.",
         flags: &[],
         options: &[],
+        operand: None,
         passes_to: None,
     },
     Command {
@@ -77,7 +83,28 @@ pub const COMMANDS: &[Command] = &[
                `cargo xtask bench help` lists what can be measured.",
         flags: &[],
         options: &[],
+        operand: None,
         passes_to: Some(&["bench"]),
+    },
+    Command {
+        name: "bench-compare",
+        summary: "measure the working tree and a commit in turn, and print the ratio",
+        usage: "COMMIT [--rounds N] [--seconds N] [--rate N] [--path PATH] [--at-least RATIO]",
+        help: "Builds COMMIT (in a worktree under target/) and the working tree with the release profile, and runs\n\
+               `drumtower bench throughput` of both in turn: old new, new old, and so on. The table goes to the standard error,\n\
+               JSON to the standard output: runs a second, delays and CPU of every round, and the median of new over old\n\
+               with its spread. By default more is offered than two cores take, so that throughput is the server's own.\n\n\
+               Options:\n  --rounds N        how often each is measured; 5 unless given\n  \
+               --seconds N       how long load is offered each time; 15 unless given\n  \
+               --rate N          runs a second to offer; 60000 unless given\n  \
+               --path PATH       batch or schedule; batch unless given\n  \
+               --at-least RATIO  fail when the median of new over old is below\n\n\
+               Examples:\n  cargo xtask bench-compare HEAD~1\n  \
+               cargo xtask bench-compare v0.1.0 --rounds 7 --at-least 0.9 > ratio.json",
+        flags: &[],
+        options: &["--rounds", "--seconds", "--rate", "--path", "--at-least"],
+        operand: Some("COMMIT"),
+        passes_to: None,
     },
     Command {
         name: "sim",
@@ -95,6 +122,7 @@ pub const COMMANDS: &[Command] = &[
                Examples:\n  cargo xtask sim --seeds 10000\n  cargo xtask sim --start 17 --seeds 1 --trace",
         flags: &["--trace", "--coverage"],
         options: &["--seeds", "--start", "--fault", "--threads"],
+        operand: None,
         passes_to: None,
     },
     Command {
@@ -105,6 +133,7 @@ pub const COMMANDS: &[Command] = &[
                The tidy test fails while a generated file is stale.",
         flags: &[],
         options: &[],
+        operand: None,
         passes_to: None,
     },
     Command {
@@ -119,6 +148,7 @@ pub const COMMANDS: &[Command] = &[
                Examples:\n  cargo xtask dist\n  cargo xtask dist --binary target/debug/drumtower --out /tmp/dist",
         flags: &[],
         options: &["--binary", "--target", "--out"],
+        operand: None,
         passes_to: None,
     },
 ];
@@ -133,7 +163,7 @@ pub fn overview() -> String {
         "The one door for people who build Drumtower.\n\nUsage: cargo xtask COMMAND\n\nCommands:\n",
     );
     for command in COMMANDS {
-        let _ = writeln!(text, "  {:<12} {}", command.name, command.summary);
+        let _ = writeln!(text, "  {:<13} {}", command.name, command.summary);
     }
     text.push_str(
         "\nStart with `cargo xtask dev`; run `cargo xtask test` before you send a change.\n",
@@ -155,6 +185,20 @@ impl Command {
         )
     }
 
+    /// Whether this is the one word that it takes besides flags and options.
+    fn is_operand(&self, word: &str, before: &[String]) -> bool {
+        let mut earlier = before.iter();
+        let mut taken = false;
+        while let Some(it) = earlier.next() {
+            if self.options.contains(&it.as_str()) {
+                earlier.next();
+            } else {
+                taken |= !self.flags.contains(&it.as_str());
+            }
+        }
+        self.operand.is_some() && !taken && !word.starts_with('-')
+    }
+
     /// Parts the arguments into the command's own flags and what it passes on.
     ///
     /// A command that passes nothing on refuses what it does not know.
@@ -167,7 +211,7 @@ impl Command {
                 let value = arguments.next();
                 let value = value.ok_or_else(|| format!("{name} needs a value"))?;
                 own.extend([argument, value]);
-            } else if self.flags.contains(&name) {
+            } else if self.flags.contains(&name) || self.is_operand(name, &own) {
                 own.push(argument);
             } else {
                 rest.push(argument);
@@ -211,6 +255,17 @@ mod tests {
         let (own, rest) = dist.split(&words("--binary target/x --out y")).unwrap();
         assert_eq!((own.len(), rest.len()), (4, 0));
         assert!(dist.split(&words("--binary")).is_err());
+    }
+
+    #[test]
+    fn an_operand_is_taken_once() {
+        let compare = find("bench-compare").unwrap();
+        let (own, rest) = compare.split(&words("--rounds 3 HEAD --rate 9")).unwrap();
+        assert_eq!((own.len(), rest.len()), (5, 0));
+        let refused = compare.split(&words("HEAD --rounds 3 main")).unwrap_err();
+        assert!(refused.contains("\"main\""), "{refused}");
+        assert!(compare.split(&words("--head")).is_err());
+        assert!(find("lint").unwrap().split(&words("HEAD")).is_err());
     }
 
     #[test]

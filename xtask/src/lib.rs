@@ -6,6 +6,7 @@
 //!
 //! Nothing here depends on a crate of the product: the door must open when the house does not compile.
 
+pub mod bench_compare;
 pub mod cargo;
 pub mod command;
 pub mod dist;

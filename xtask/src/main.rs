@@ -10,7 +10,7 @@ use xtask::cargo::{
     build_binary, build_test_binary, cargo, run,
 };
 use xtask::steps::{Step, run_all};
-use xtask::{command, dist, generators, needs, schemathesis};
+use xtask::{bench_compare, command, dist, generators, needs, schemathesis};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
@@ -47,6 +47,7 @@ fn dispatch(arguments: &[String]) -> Result<()> {
         "test" => test(own.iter().any(|flag| flag == "--long")),
         "lint" => lint(),
         "bench" => bench(passed),
+        "bench-compare" => bench_compare::run(&bench_compare::Options::parse(&own)?),
         "schemathesis" => schemathesis::run(&own),
         "sim" => sim(&own),
         "codegen" => generators::write_all(),
