@@ -1,15 +1,30 @@
-//! The states of a run as a page, printed from the table that the engine goes by.
+//! The states of runs and the ends of attempts as a page, printed from the tables that the engine goes by.
 
 use std::fmt::Write;
 
-use drumtower_core::model::{MOVES, Reason, RunState};
+use drumtower_core::model::{AttemptOutcome, CountsAs, MOVES, OUTCOMES, Outcome, Reason, RunState};
 
 const HEAD: &str = "\
-# The states of a run
+# The states of runs and attempts
 
-Printed from the table that the engine goes by (`drumtower schema states`); a step that is not here cannot be taken. Each step is
-kept in the run with its time, its reason and its attempt, and `drumtower run show` lists them.
+Printed from the tables that the engine goes by (`drumtower schema states`); a step that is not here cannot be taken. Each step is
+kept in the run with its time, its reason and its attempt: `drumtower run show` lists them, and `drumtower run explain` tells them
+in words.
 
+## Runs
+
+";
+
+const ATTEMPTS: &str = "
+## Attempts
+
+An attempt begins when a worker is *assigned* the run: it has a number, a fence and a lease from then on. It is *started* when the
+worker says so. It ends in exactly one of these ways, said by its worker or concluded by the server, and nothing that is said
+of it later is taken. *Again* is what becomes of the run while the count allows it, *else* when it does not, or when a rule, a
+verdict or the handler gives up; the last column holds once somebody has asked to cancel the run.
+
+| end of an attempt | meaning | counts as | again | else | after a request to cancel |
+|---|---|---|---|---|---|
 ";
 
 const FOOT: &str = "
@@ -23,7 +38,7 @@ pub fn page() -> String {
     for state in RunState::ALL {
         row(&mut page, &[state.as_str(), meaning_of_state(state)]);
     }
-    page.push_str("\n## Steps\n\n| from | to | reason |\n|---|---|---|\n");
+    page.push_str("\n### Steps\n\n| from | to | reason |\n|---|---|---|\n");
     for step in MOVES {
         let reasons: Vec<String> = step
             .reasons
@@ -33,13 +48,72 @@ pub fn page() -> String {
         let from = step.from.map_or("(made)", RunState::as_str);
         row(&mut page, &[from, step.to.as_str(), &reasons.join(", ")]);
     }
-    page.push_str("\n## Reasons\n\n| reason | when |\n|---|---|\n");
+    page.push_str("\n### Reasons\n\n| reason | when |\n|---|---|\n");
     for reason in Reason::ALL {
         let name = format!("`{}`", reason.as_str());
         row(&mut page, &[&name, meaning(reason)]);
     }
+    page.push_str(ATTEMPTS);
+    for line in OUTCOMES {
+        of_outcome(&mut page, line);
+    }
     page.push_str(FOOT);
     page
+}
+
+fn of_outcome(page: &mut String, line: &Outcome) {
+    let again = line.again.map_or("-".to_owned(), |reason| {
+        format!("PENDING, `{}`", reason.as_str())
+    });
+    let (state, reason) = line.end;
+    let end = format!("{}, `{}`", state.as_str(), reason.as_str());
+    let stop = match (line.outcome, line.again) {
+        (AttemptOutcome::Cancelled | AttemptOutcome::Lost | AttemptOutcome::Undelivered, _) => {
+            "CANCELLED".to_owned()
+        }
+        (_, Some(_)) => "CANCELLED if it would be tried again".to_owned(),
+        (_, None) => state.as_str().to_owned(),
+    };
+    let name = format!("`{}`", line.outcome.as_str());
+    let cells = [
+        name.as_str(),
+        meaning_of_outcome(line.outcome),
+        counted(line.counts_as),
+        &again,
+        &end,
+        &stop,
+    ];
+    row(page, &cells);
+}
+
+fn meaning_of_outcome(outcome: AttemptOutcome) -> &'static str {
+    match outcome {
+        AttemptOutcome::Succeeded => "the task did what it should",
+        AttemptOutcome::Failed => {
+            "an exit code, a signal, an answer or an error that is no success"
+        }
+        AttemptOutcome::TimedOut => {
+            "it took longer than `timeout`, or than `progress_timeout` without progress"
+        }
+        AttemptOutcome::Cancelled => {
+            "its worker stopped it: on request, or unasked because it shut down"
+        }
+        AttemptOutcome::Lost => "its worker was not heard of for a whole lease, left, or forgot it",
+        AttemptOutcome::Undelivered => {
+            "it never started: the assignment did not arrive, or was refused"
+        }
+        AttemptOutcome::Snoozed => "its handler put it off",
+    }
+}
+
+fn counted(counts_as: CountsAs) -> &'static str {
+    match counts_as {
+        CountsAs::Nothing => "-",
+        CountsAs::Failure => "failure, against `retry.max_attempts`",
+        CountsAs::Loss => "loss, against `retry.max_lost`",
+        CountsAs::Undelivered => "undelivered, up to 10 times",
+        CountsAs::Snooze => "snooze, up to 100 times",
+    }
 }
 
 fn row(page: &mut String, cells: &[&str]) {
@@ -83,6 +157,12 @@ fn meaning(reason: Reason) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use drumtower_core::model::Limits;
+
+    #[test]
+    fn the_bounds_are_those_of_the_engine() {
+        assert_eq!((Limits::UNDELIVERED, Limits::SNOOZES), (10, 100));
+    }
 
     #[test]
     fn every_reason_is_of_some_step() {

@@ -1,15 +1,11 @@
 //! What the end of an attempt means for its run: a pure function of the policy, the run and the time.
 //!
-//! A failed attempt is tried again after the backoff, a lost one at once, one that was put off when it asked for, each as
-//! long as its own count allows. An attempt that never started goes back in line. A run that was asked to stop is never
-//! tried again: what would have been tried again is cancelled.
+//! [`OUTCOMES`](crate::model::OUTCOMES) says what each end counts as and leads to, [`RetryPolicy::judge`] whether there is
+//! another try and when. A run that was asked to stop is never tried again: what would have been tried again is cancelled.
 
 use crate::model::{
-    AttemptEnd, AttemptOutcome, Limits, Reason, RetryPolicy, Ruling, Run, RunState, Verdict, WallMs,
+    AttemptEnd, AttemptOutcome, Judgement, Limits, Reason, RetryPolicy, Run, RunState, WallMs,
 };
-
-/// An assignment that cannot be delivered this often points to something that another try will not mend.
-const UNDELIVERED_MAX: usize = 10;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Next {
@@ -24,60 +20,17 @@ pub(super) enum Next {
 
 /// What follows on `end`, the end of the last attempt of `run`.
 pub(super) fn after(policy: &RetryPolicy, run: &Run, end: &AttemptEnd, now: WallMs) -> Next {
-    let said = || {
-        let words = end.error.clone();
-        words.unwrap_or_else(|| "the task failed without saying why".to_owned())
-    };
-    let failed = |reason, error| Next::End {
-        state: RunState::Failed,
-        reason,
-        error: Some(error),
-    };
-    let next = match end.outcome {
-        AttemptOutcome::Succeeded => Next::End {
-            state: RunState::Completed,
-            reason: Reason::Succeeded,
-            error: None,
+    let line = end.outcome.line();
+    let next = match (policy.judge(run.id, &run.attempts), line.again) {
+        (Some(Judgement::Again { wait_ms, .. }), Some(reason)) => Next::Again {
+            at: now.plus(i64::try_from(wait_ms).unwrap_or(i64::MAX)),
+            reason,
         },
-        AttemptOutcome::Failed => match again_at(policy, run, end, now) {
-            Some(at) => Next::Again {
-                at,
-                reason: Reason::Retry,
-            },
-            None => failed(Reason::TaskFailed, said()),
+        _ => Next::End {
+            state: line.end.0,
+            reason: line.end.1,
+            error: last_words(end),
         },
-        AttemptOutcome::TimedOut => match again_at(policy, run, end, now) {
-            Some(at) => Next::Again {
-                at,
-                reason: Reason::Retry,
-            },
-            None => failed(Reason::TimedOut, said()),
-        },
-        AttemptOutcome::Snoozed => snoozed(run, end, now),
-        AttemptOutcome::Lost | AttemptOutcome::Cancelled => {
-            if run.ends_in(AttemptOutcome::is_loss) < policy.max_lost as usize {
-                Next::Again {
-                    at: now,
-                    reason: Reason::WorkerLost,
-                }
-            } else {
-                let cause = end.error.as_deref().unwrap_or("stopped by its worker");
-                failed(Reason::WorkerLost, format!("worker lost: {cause}"))
-            }
-        }
-        AttemptOutcome::Undelivered => {
-            let undelivered = |outcome| outcome == AttemptOutcome::Undelivered;
-            if run.ends_in(undelivered) < UNDELIVERED_MAX {
-                Next::Again {
-                    at: now,
-                    reason: Reason::Undelivered,
-                }
-            } else {
-                let cause = end.error.as_deref().unwrap_or_default();
-                let error = format!("could not be delivered to a worker: {cause}");
-                failed(Reason::WorkerLost, error)
-            }
-        }
     };
     match run.cancel {
         Some(_) => stopped(end, next),
@@ -85,38 +38,27 @@ pub(super) fn after(policy: &RetryPolicy, run: &Run, end: &AttemptEnd, now: Wall
     }
 }
 
-/// When a failed run is tried again; `None` when it has failed for good.
-fn again_at(policy: &RetryPolicy, run: &Run, end: &AttemptEnd, now: WallMs) -> Option<WallMs> {
-    let failures = run.ends_in(AttemptOutcome::is_failure);
-    let attempt = run.attempts.last().map_or(0, |attempt| attempt.number);
-    let backoff = || policy.wait_ms(u32::try_from(failures).unwrap_or(u32::MAX), run.id, attempt);
-    let wait = match (end.verdict, policy.ruling(end)) {
-        (Some(Verdict::GiveUp), _) => return None,
-        (Some(Verdict::RetryAfter(ms)), _) => ms,
-        (_, Ruling::GiveUp) => return None,
-        (_, Ruling::Retry(ms)) => ms.unwrap_or_else(backoff),
-    };
-    (failures < policy.max_attempts as usize).then(|| later(now, wait))
-}
-
-fn snoozed(run: &Run, end: &AttemptEnd, now: WallMs) -> Next {
-    let wait = match end.verdict {
-        Some(Verdict::Snooze(ms) | Verdict::RetryAfter(ms)) => ms,
-        Some(Verdict::GiveUp) | None => 0,
-    };
-    if run.ends_in(|outcome| outcome == AttemptOutcome::Snoozed) > Limits::SNOOZES {
-        return Next::End {
-            state: RunState::Failed,
-            reason: Reason::TaskFailed,
-            error: Some(format!(
-                "it put itself off more than {} times: give it a schedule instead",
-                Limits::SNOOZES
-            )),
-        };
-    }
-    Next::Again {
-        at: later(now, wait),
-        reason: Reason::Snoozed,
+/// The cause of a run's end that was the end of this attempt.
+fn last_words(end: &AttemptEnd) -> Option<String> {
+    let said = end.error.as_deref();
+    match end.outcome {
+        AttemptOutcome::Succeeded => None,
+        AttemptOutcome::Failed | AttemptOutcome::TimedOut => Some(
+            said.unwrap_or("the task failed without saying why")
+                .to_owned(),
+        ),
+        AttemptOutcome::Snoozed => Some(format!(
+            "it put itself off more than {} times: give it a schedule instead",
+            Limits::SNOOZES
+        )),
+        AttemptOutcome::Lost | AttemptOutcome::Cancelled => {
+            let cause = said.unwrap_or("stopped by its worker");
+            Some(format!("worker lost: {cause}"))
+        }
+        AttemptOutcome::Undelivered => {
+            let cause = said.unwrap_or_default();
+            Some(format!("could not be delivered to a worker: {cause}"))
+        }
     }
 }
 
@@ -139,9 +81,4 @@ fn stopped(end: &AttemptEnd, next: Next) -> Next {
         reason: Reason::Cancelled,
         error: Some(words),
     }
-}
-
-fn later(now: WallMs, wait_ms: u64) -> WallMs {
-    let wait = wait_ms.min(Limits::RETRY_WAIT_MS);
-    now.plus(i64::try_from(wait).unwrap_or(i64::MAX))
 }

@@ -71,6 +71,9 @@ impl Limits {
     pub const ATTEMPTS: u32 = 100;
     /// How often a run may be put off by its own handler.
     pub const SNOOZES: usize = 100;
+    /// How often an assignment of a run may come back undelivered: more of it points to something that another try will not
+    /// mend.
+    pub const UNDELIVERED: usize = 10;
     /// The longest that a run waits to be tried again: thirty days.
     pub const RETRY_WAIT_MS: u64 = 30 * 86_400_000;
     pub const RETRY_RULES: usize = 32;

@@ -10,11 +10,14 @@ mod diff;
 mod id;
 mod job;
 mod json;
+mod judgement;
 mod limits;
 mod lock;
+mod loss;
 mod misfire;
 mod name;
 mod notify;
+mod outcome;
 mod requirement;
 mod retry;
 mod run;
@@ -40,12 +43,15 @@ pub use job::{
     SpecError, Unfired, UnfiredReason,
 };
 pub use json::{JsonError, JsonText};
+pub use judgement::{AgainBy, Finality, Judgement};
 pub use limits::Limits;
 pub(crate) use lock::check_ttl;
 pub use lock::{LockRef, LockRequest, LockRow};
+pub use loss::LossCause;
 pub use misfire::{CatchUp, Misfire, MisfirePolicy};
 pub use name::{Actor, CalendarName, JobName, LockName, NameError, NamespaceName, WorkerName};
 pub use notify::{Notify, NotifyOn, NotifyRule};
+pub use outcome::{CountsAs, OUTCOMES, Outcome};
 pub use requirement::{Requirement, TaskNeed};
 pub use retry::{Backoff, DeadLetter, Retry, RetryAction, RetryPolicy, RetryRule, Ruling, Verdict};
 pub use run::{

@@ -175,14 +175,23 @@ impl RetryPolicy {
     }
 
     pub fn ruling(&self, end: &AttemptEnd) -> Ruling {
-        let fitting = self.rules.iter().find(|rule| rule.written.fits(end));
-        match fitting {
+        match self.rule_for(end).map(|place| &self.rules[place]) {
             None => Ruling::Retry(None),
             Some(rule) => match rule.written.action {
                 RetryAction::Retry => Ruling::Retry(rule.after_ms),
                 RetryAction::GiveUp => Ruling::GiveUp,
             },
         }
+    }
+
+    /// The place of the first rule that fits, from 0.
+    pub fn rule_for(&self, end: &AttemptEnd) -> Option<usize> {
+        self.rules.iter().position(|rule| rule.written.fits(end))
+    }
+
+    /// The rule at a place, as it was written.
+    pub fn rule(&self, place: usize) -> Option<&RetryRule> {
+        self.rules.get(place).map(|rule| &rule.written)
     }
 }
 

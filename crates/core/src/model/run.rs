@@ -237,18 +237,6 @@ pub enum AttemptOutcome {
     Snoozed,
 }
 
-impl AttemptOutcome {
-    /// Whether it counts against `retry.max_attempts`.
-    pub fn is_failure(self) -> bool {
-        matches!(self, Self::Failed | Self::TimedOut)
-    }
-
-    /// Whether it counts against `retry.max_lost`. An attempt that its worker stopped unasked is lost.
-    pub fn is_loss(self) -> bool {
-        matches!(self, Self::Lost | Self::Cancelled)
-    }
-}
-
 /// Where an attempt's output ends in the append-only log files; records chain backwards from there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogLocator {

@@ -1,6 +1,6 @@
 //! A stream ends: by accident, and the worker may be back within its lease; or for good, holding nothing.
 
-use crate::model::{Now, ProcessId};
+use crate::model::{LossCause, Now, ProcessId};
 
 use super::super::{AttemptRef, Effect, Engine, StreamId};
 
@@ -53,7 +53,7 @@ impl Engine {
         while !self.is_full()
             && let Some(attempt) = self.starting.losing.pop_front()
         {
-            self.lose_attempt(now, attempt, "its worker did not renew the lease");
+            self.lose_attempt(now, attempt, LossCause::LeaseEnded.as_str());
         }
     }
 }

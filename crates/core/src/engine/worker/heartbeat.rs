@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use crate::fault::{Fault, armed};
-use crate::model::{Now, ProcessId, RunState};
+use crate::model::{LossCause, Now, ProcessId, RunState};
 
 use super::super::fleet::Held;
 use super::super::{AttemptRef, Effect, Engine, Heartbeat, StreamId, ToWorker};
@@ -47,11 +47,11 @@ impl Engine {
             match missing {
                 Missing::Forgotten => {
                     self.release_attempt(process, attempt);
-                    self.lose_attempt(now, attempt, "its worker does not know it any more");
+                    self.lose_attempt(now, attempt, LossCause::Forgotten.as_str());
                 }
                 Missing::NeverArrived => {
                     self.release_attempt(process, attempt);
-                    self.undelivered(now, attempt, "the connection broke before it arrived");
+                    self.undelivered(now, attempt, LossCause::NeverArrived.as_str());
                 }
                 Missing::OnItsWay => {}
             }
