@@ -98,6 +98,7 @@ const WORDS: &[(&str, &[&str], &str)] = &[
         &["describe", "info", "inspect"],
         "drumtower run show RUN",
     ),
+    ("run", &["why"], "drumtower run explain RUN"),
     (
         "run",
         &["kill", "stop", "abort", "delete", "rm"],

@@ -1,6 +1,7 @@
 //! `drumtower run`: executions of jobs.
 
 mod escapes;
+mod explain;
 mod logs;
 mod rerun;
 pub mod show;
@@ -20,6 +21,7 @@ use crate::output::{Cell, Column, Output, duration, text};
 pub enum Command {
     List(List),
     Show(show::Show),
+    Explain(explain::Explain),
     Logs(logs::Logs),
     Cancel(Cancel),
     Wait(wait::Wait),
@@ -146,6 +148,7 @@ pub fn run(command: Command) -> Result<()> {
     match command {
         Command::List(list) => list.run(),
         Command::Show(show) => show.run(),
+        Command::Explain(explain) => explain.run(),
         Command::Logs(logs) => logs.run(),
         Command::Cancel(cancel) => cancel.run(),
         Command::Wait(wait) => wait.run(),

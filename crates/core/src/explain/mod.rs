@@ -1,4 +1,4 @@
-//! What became of each due time of a job: the answer to "why did it not run?".
+//! What became of each due time of a job: the answer to "why did it not run?". Why a run is where it is, [`run`] tells.
 //!
 //! Put together from what is recorded (runs, ranges of unfired times) and what can be computed (the schedule of the version
 //! in force at each time, with the calendars in force then; what calendars, clock changes and bounds took away). Reading
@@ -11,6 +11,7 @@
 //! - work is bounded: a range is stepped over, not walked, and an answer that would grow too long says where it goes on.
 
 mod reigns;
+pub mod run;
 #[cfg(test)]
 mod tests;
 mod walk;

@@ -101,3 +101,8 @@ fn checkpoints() {
 fn retries() {
     read_beside(Some("drumtower dev"), "docs/concepts/retries.md", 0);
 }
+
+#[test]
+fn why() {
+    read_beside(Some("drumtower dev"), "docs/concepts/why.md", 0);
+}

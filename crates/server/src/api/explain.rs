@@ -5,6 +5,7 @@ use axum::extract::State;
 use axum::http::Uri;
 use axum::response::{IntoResponse, Response};
 use drumtower_core::engine::{JobRef, Refusal};
+use drumtower_core::explain::run::Obstacle;
 use drumtower_core::explain::{self, Answer, History, Row, RunFact, Runs, Timeline};
 use drumtower_core::model::{JobRecord, JobVersion, Origin, Requirement, Run, RunId, WallMs};
 use drumtower_store::{Error, Read, RunFilter};
@@ -16,7 +17,7 @@ use super::gate::JobPath;
 use super::problem::Problem;
 use super::query::Parameters;
 use super::time::{self, Time};
-use super::{Edge, page, waiting};
+use super::{Edge, page};
 
 const DAY_MS: i64 = 86_400_000;
 const DEFAULT_ROWS: usize = 1000;
@@ -51,7 +52,8 @@ pub async fn explain(
     };
     // A server that stops knows no fleet any more; what became of times is told all the same.
     let fleet = edge.handle.workers().await.ok();
-    let waiting = fleet.and_then(|fleet| waiting::obstacle(&wanted, &fleet));
+    let obstacle = fleet.and_then(|fleet| Obstacle::find(&wanted, &fleet));
+    let waiting = obstacle.map(|obstacle| obstacle.text());
     let row = |row| RowView::from(row).because(waiting.as_deref());
     let explanation = Explanation {
         namespace: &job.namespace,

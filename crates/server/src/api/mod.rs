@@ -15,6 +15,7 @@ pub mod changes;
 pub mod cursor;
 mod eras;
 mod explain;
+mod explain_run;
 mod explain_view;
 mod gate;
 mod health;
@@ -46,7 +47,6 @@ mod tokens;
 mod trigger;
 mod validator;
 mod versions;
-mod waiting;
 mod workers;
 
 use std::net::IpAddr;
@@ -197,6 +197,7 @@ fn handler_of(operation: Operation, verb: MethodFilter) -> Option<MethodRouter<E
         Operation::ListRuns => on(verb, runs::list),
         Operation::ShowRun => on(verb, runs::show),
         Operation::WaitRun => on(verb, runs::wait),
+        Operation::ExplainRun => on(verb, explain_run::show),
         Operation::CancelRun => on(verb, runs::cancel),
         Operation::RerunRun => on(verb, rerun::rerun),
         Operation::ListLetters => on(verb, letters::list),

@@ -8,9 +8,10 @@ use axum::extract::State;
 use axum::http::Uri;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
-use drumtower_core::engine::{Command, Refusal, Reply};
+use drumtower_core::engine::{Command, Refusal, Reply, WorkerView};
+use drumtower_core::explain::run::Wait;
 use drumtower_core::explain::run_ids_from;
-use drumtower_core::model::{JobId, JobName, Origin, Requirement, Run, RunId, RunState};
+use drumtower_core::model::{JobId, JobName, JobVersion, Origin, Run, RunId, RunState};
 use drumtower_core::schedule::parse_duration;
 use drumtower_store::{Read, RunFilter};
 
@@ -20,7 +21,7 @@ use super::page::{self, Page};
 use super::problem::Problem;
 use super::query::Parameters;
 use super::run_view::{Named, RunSummary, RunView};
-use super::{Edge, internal, time, waiting};
+use super::{Edge, internal, time};
 use crate::auth::Principal;
 
 const KNOWN: &[&str] = &[
@@ -56,36 +57,39 @@ pub async fn find(edge: &Edge, principal: &Principal, id: RunId) -> Result<Run, 
 }
 
 async fn shown(edge: &Edge, run: Run) -> Result<Response, Problem> {
-    let (mut named, wanted) = edge.read(move |store| named(store, run)).await?;
-    // A server that stops knows no fleet any more; the run is told all the same.
+    let (mut named, version) = edge.read(move |store| named(store, run)).await?;
     if named.run.state == RunState::Pending
-        && let Some(wanted) = wanted
-        && let Ok(fleet) = edge.handle.workers().await
+        && let Some(version) = version
+        && let Some(fleet) = fleet(edge).await
     {
-        let (run, now) = (&named.run, time::now());
-        let other = || waiting::reason(&wanted, run.due, now, &fleet);
-        named.waiting = Some(waiting::again(run, now).unwrap_or_else(other));
+        let (wanted, now) = (version.spec.requirement(), time::now());
+        let wait = Wait::of(&named.run, Some(&wanted), Some(&fleet), now);
+        named.waiting = Some(wait.text(now));
     }
     Ok(Json(RunView::from(&named)).into_response())
 }
 
-/// The run, and what it asks of a worker.
+/// The workers; `None` when a server that stops knows none any more, and the run is told all the same.
+pub(super) async fn fleet(edge: &Edge) -> Option<Vec<WorkerView>> {
+    edge.handle.workers().await.ok()
+}
+
+/// The run, and the version of the job that it is pinned to.
 pub(super) fn named(
     store: &dyn Read,
     run: Run,
-) -> Result<(Named, Option<Requirement>), drumtower_store::Error> {
+) -> Result<(Named, Option<JobVersion>), drumtower_store::Error> {
     let job = store.job(run.job)?.map(|record| record.row.name);
     let version = store.job_version(run.job, run.job_version)?;
-    let wanted = version.as_ref().map(|version| version.spec.requirement());
-    let params = run.params.clone();
-    let params = params.or_else(|| version.and_then(|version| version.spec.params));
+    let usual = version.as_ref().and_then(|it| it.spec.params.clone());
+    let params = run.params.clone().or(usual);
     let named = Named {
         run,
         job,
         params,
         waiting: None,
     };
-    Ok((named, wanted))
+    Ok((named, version))
 }
 
 pub async fn wait(

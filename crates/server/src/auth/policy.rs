@@ -36,6 +36,7 @@ pub enum Operation {
     ListRuns,
     ShowRun,
     WaitRun,
+    ExplainRun,
     CancelRun,
     RerunRun,
     ListLetters,
@@ -241,6 +242,12 @@ pub const DOORS: &[Door] = &[
         Operation::WaitRun,
         Verb::Get,
         "/api/v1/runs/{id}/wait",
+        LOOK,
+    ),
+    rest(
+        Operation::ExplainRun,
+        Verb::Get,
+        "/api/v1/runs/{id}/explain",
         LOOK,
     ),
     rest(

@@ -26,5 +26,6 @@ mod starting;
 mod sweep;
 mod tokens;
 mod versions;
+mod why;
 mod worker;
 mod workers;

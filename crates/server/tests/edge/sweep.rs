@@ -64,6 +64,7 @@ fn expected(operation: Operation) -> [u16; 8] {
         Operation::ListTokens => [401, 401, 403, 403, 403, 200, 403, 200],
         // An id of another namespace is like one that never was.
         Operation::ShowRun => [401, 401, 200, 200, 403, 200, 404, 404],
+        Operation::ExplainRun => [401, 401, 200, 200, 403, 200, 404, 404],
         Operation::WaitRun => [401, 401, 200, 200, 403, 200, 404, 404],
         Operation::CancelRun => [401, 401, 403, 200, 403, 200, 404, 404],
         // The run has not ended.

@@ -126,6 +126,7 @@ fn describe(operation: Operation, schemas: &mut Schemas) -> Option<Entry> {
         Operation::ListRuns => runs::list(schemas),
         Operation::ShowRun => runs::show(schemas),
         Operation::WaitRun => runs::wait(schemas),
+        Operation::ExplainRun => runs::explain(schemas),
         Operation::CancelRun => runs::cancel(schemas),
         Operation::RerunRun => runs::rerun(schemas),
         Operation::ListLetters => letters::list(schemas),

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::entry::{Entry, Tag};
 use super::parameters::{idempotency_key, instant, namespace, paging, query, repeated};
 use super::schemas::Schemas;
+use crate::api::explain_run::Explanation;
 use crate::api::page::Page;
 use crate::api::run_view::{RunSummary, RunView};
 use crate::api::{Kind, batch, log_lines, rerun, trigger};
@@ -27,6 +28,7 @@ pub fn trigger(schemas: &mut Schemas) -> Entry {
         .answers::<trigger::Answer>(schemas, 201, "Made.")
         .leads_to("showRun", MADE)
         .leads_to("waitRun", MADE)
+        .leads_to("explainRun", MADE)
         .leads_to("cancelRun", MADE)
         .leads_to("readLogs", MADE)
         .refuses(&[Kind::NoSuchJob, Kind::IdempotencyKeyReused])
@@ -115,6 +117,16 @@ pub fn wait(schemas: &mut Schemas) -> Entry {
         .text("Answers with the run when it has ended, or as it is after `timeout`, which is no refusal: look at `state`.")
         .takes([query("timeout", "A duration of at most `5m`; `0s` just reads.", timeout)])
         .answers::<RunView<'static>>(schemas, 200, "The run.")
+        .refuses(&[Kind::NoSuchRun])
+}
+
+pub fn explain(schemas: &mut Schemas) -> Entry {
+    Entry::new("explainRun", Tag::Runs, "Say why a run is where it is")
+        .text(
+            "Why it waits, was tried again, moved, put off, cancelled or failed, with times and actors, and what to do about \
+             it. Also for a run of which only the dead letter is left.",
+        )
+        .answers::<Explanation<'static>>(schemas, 200, "Its account.")
         .refuses(&[Kind::NoSuchRun])
 }
 
