@@ -17,7 +17,7 @@ fn attempts(run: &Value) -> usize {
 /// Whether a run failed for good, and after how many attempts.
 #[track_caller]
 fn failed_after(world: &World, task: Value, retry: Value) -> usize {
-    let run = world.ended(json!({"task": task, "retry": retry, "timeout": "1s"}));
+    let run = world.ended(json!({"task": task, "retry": retry, "timeout": "6s"}));
     assert_eq!(run["state"], "FAILED", "{run:#}");
     attempts(&run)
 }
@@ -64,14 +64,14 @@ pub fn max_attempts() {
 pub fn backoff() {
     let world = world().agent(4);
     let second = |keys: Value| {
-        let mut retry = json!({"initial": "2s", "jitter": false});
+        let mut retry = json!({"initial": "4s", "jitter": false});
         let keys = keys.as_object().expect("keys");
         retry.as_object_mut().expect("keys").extend(keys.clone());
         wait(&world, retry, 2)
     };
-    assert_eq!(second(json!({})), 4_000);
-    assert_eq!(second(json!({"backoff": "fixed"})), 2_000);
-    assert_eq!(second(json!({"max": "3s"})), 3_000);
+    assert_eq!(second(json!({})), 8_000);
+    assert_eq!(second(json!({"backoff": "fixed"})), 4_000);
+    assert_eq!(second(json!({"max": "6s"})), 6_000);
 }
 
 pub fn initial() {

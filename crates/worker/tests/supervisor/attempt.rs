@@ -12,8 +12,8 @@ use tokio::sync::mpsc;
 
 /// No test waits longer for anything; on a healthy machine none comes near.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Waited out by tests; long enough for a busy machine to start a few processes.
-pub const SHORT_LEASE: Duration = Duration::from_secs(4);
+/// Waited out by tests, as a lease, a timeout or a grace; long enough for a busy machine to start a few processes.
+pub const SHORT_LEASE: Duration = Duration::from_secs(6);
 pub const LONG_LEASE: Duration = Duration::from_secs(600);
 
 pub struct Attempt {

@@ -185,20 +185,20 @@ async fn lease_never_shrinks() {
 
 async fn timeout_terminates_then_kills() {
     let mut attempt = Attempt::shell("trap '' TERM; sleep MARKER & wait; sleep MARKER");
-    attempt.spec.timeout = Some(Duration::from_millis(300));
+    attempt.spec.timeout = Some(SHORT_LEASE);
     attempt.spec.timeout_grace = Duration::from_millis(100);
     let (outcome, _) = attempt.run().await;
     assert_eq!(
         (outcome.reason, outcome.signal),
         (Reason::Timeout, Some(libc::SIGKILL))
     );
-    assert!(outcome.duration_ms >= 400);
+    assert!(outcome.duration_ms >= SHORT_LEASE.as_millis() as u64 + 100);
     attempt.assert_nothing_left();
 }
 
 async fn timeout_lets_the_command_say_goodbye() {
     let mut attempt = Attempt::shell("trap 'echo goodbye; exit 7' TERM; sleep MARKER & wait");
-    attempt.spec.timeout = Some(Duration::from_millis(300));
+    attempt.spec.timeout = Some(SHORT_LEASE);
     attempt.spec.timeout_grace = LONG_LEASE;
     let (outcome, output) = attempt.run().await;
     assert_eq!(
@@ -214,7 +214,7 @@ async fn kill_waits_for_the_grace_only() {
     let mut running = attempt.spawn();
     let mut output = Output::of(&mut running);
     output.until("ready").await;
-    running.kill(Duration::from_millis(500), KillReason::Cancelled);
+    running.kill(SHORT_LEASE, KillReason::Cancelled);
     output.until("ignored").await;
     let outcome = end(&mut running).await;
     assert_eq!(outcome.reason, Reason::Killed(KillReason::Cancelled));
