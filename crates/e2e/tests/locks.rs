@@ -77,6 +77,8 @@ fn a_lock_that_another_holds_is_refused_with_its_owner() {
         .cli
         .fails(4, &["lock", "release", "import", "--fence", fence.trim()]);
     world.cli.fails(3, &["lock", "show", "import"]);
+    let told = world.cli.ok(&["audit", "log", "--kind", "lock"]);
+    assert!(told.contains("deleted\tlock default/import"), "{told}");
 }
 
 #[test]

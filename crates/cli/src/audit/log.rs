@@ -1,7 +1,8 @@
 //! `drumtower audit log`: who changed what.
 
 use clap::Args;
-use drumtower_core::model::NamespaceName;
+use clap::builder::PossibleValuesParser;
+use drumtower_core::model::{AuditAction, AuditKind, NamespaceName};
 use serde_json::Value;
 
 use crate::client::{Call, Client};
@@ -12,8 +13,9 @@ use crate::output::{Cell, Column, Output};
 
 /// Show who changed what, the newest first
 ///
-/// Every change of a job, calendar, token or setting, and every cancelled run, with the fields
-/// that changed. Kept 400 days. Needs a token with the role admin.
+/// Every change of a job, calendar, token or setting, every cancelled run, every dead letter that
+/// was requeued or discarded and every lock that was taken away, with the fields before and
+/// after. Kept 400 days. Needs a token with the role admin.
 ///
 ///     drumtower audit log
 ///     drumtower audit log --kind job --name nightly-report
@@ -25,7 +27,7 @@ pub struct Log {
     #[arg(short, long)]
     namespace: Option<NamespaceName>,
     /// Only this kind of thing
-    #[arg(long, value_parser = ["job", "calendar", "run", "token", "setting"])]
+    #[arg(long, value_parser = PossibleValuesParser::new(AuditKind::ALL.map(AuditKind::as_str)))]
     kind: Option<String>,
     /// Only the thing of this name; of a run its id
     #[arg(long)]
@@ -34,7 +36,7 @@ pub struct Log {
     #[arg(long)]
     actor: Option<String>,
     /// Only this kind of deed
-    #[arg(long, value_parser = ["created", "changed", "paused", "resumed", "deleted", "cancelled", "revoked"])]
+    #[arg(long, value_parser = PossibleValuesParser::new(AuditAction::ALL.map(AuditAction::as_str)))]
     action: Option<String>,
     /// From this instant on: RFC 3339, or before now such as -7d
     #[arg(long, value_name = "INSTANT", allow_hyphen_values = true)]

@@ -64,7 +64,22 @@ pub(super) struct Told {
 
 /// The fields in which two definitions differ; a new one differs from nothing.
 pub(super) fn changes<T: Serialize>(before: Option<&T>, after: &T) -> Vec<Change> {
-    let document = |it: &T| serde_json::to_value(it).unwrap_or(Value::Null);
-    let before = before.map_or_else(|| json!({}), document);
-    diff(&before, &document(after))
+    diff(
+        &before.map_or_else(|| json!({}), document),
+        &document(after),
+    )
+}
+
+/// What a definition said that is no more.
+pub(super) fn gone<T: Serialize>(before: &T) -> Vec<Change> {
+    diff(&document(before), &json!({}))
+}
+
+/// That a schedule stopped, or goes on.
+pub(super) fn paused(paused: bool) -> Vec<Change> {
+    diff(&json!({"paused": !paused}), &json!({"paused": paused}))
+}
+
+fn document<T: Serialize>(it: &T) -> Value {
+    serde_json::to_value(it).unwrap_or(Value::Null)
 }

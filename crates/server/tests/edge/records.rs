@@ -100,6 +100,15 @@ async fn the_audit_log_tells_who_changed_what_from_what_to_what() {
         json!([{"field": "weight", "before": 2, "after": 3}])
     );
     assert_eq!(of_job[2]["version"], 2);
+    assert_eq!(
+        of_job[1]["changes"],
+        json!([{"field": "paused", "before": false, "after": true}])
+    );
+    let gone = of_job[0]["changes"].as_array().unwrap();
+    assert!(
+        gone.contains(&json!({"field": "weight", "before": 3, "after": null})),
+        "{gone:?}"
+    );
     let who = of_job[0]["actor"].as_str().unwrap();
     let (hers, _) = entries("action=paused").await;
     assert_eq!(hers[0]["actor"], who);

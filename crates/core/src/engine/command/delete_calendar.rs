@@ -3,7 +3,7 @@
 use crate::model::{Actor, AuditAction, CalendarRef, CalendarVersion, JobRecord, JobSpec, Now};
 use crate::schedule::DateSet;
 
-use super::super::{Condition, Engine, Refusal, Reply};
+use super::super::{Condition, Engine, Refusal, Reply, deeds};
 use super::Answer;
 
 impl Engine {
@@ -29,7 +29,8 @@ impl Engine {
             spec: current.spec,
         };
         self.calendars.put(version.clone(), DateSet::no_day());
-        self.record_calendar_deed(now, actor, &version, AuditAction::Deleted, Vec::new());
+        let changes = deeds::gone(&version.spec);
+        self.record_calendar_deed(now, actor, &version, AuditAction::Deleted, changes);
         self.building.calendar(version);
         Ok(Reply::Deleted)
     }

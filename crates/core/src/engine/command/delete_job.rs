@@ -2,7 +2,7 @@
 
 use crate::model::{Actor, AuditAction, Now};
 
-use super::super::{Condition, Engine, JobRef, Reply};
+use super::super::{Condition, Engine, JobRef, Reply, deeds};
 use super::Answer;
 
 impl Engine {
@@ -23,7 +23,8 @@ impl Engine {
         self.building.schedule(id);
         self.arm_job(id);
         self.touch_job(now, actor, id);
-        self.record_job_deed(now, actor, id, AuditAction::Deleted, Vec::new());
+        let changes = deeds::gone(&self.jobs.expect(id).compiled.version.spec);
+        self.record_job_deed(now, actor, id, AuditAction::Deleted, changes);
         self.jobs.deleted(id, seq);
         Ok(Reply::Deleted)
     }

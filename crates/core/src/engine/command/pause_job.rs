@@ -2,7 +2,7 @@
 
 use crate::model::{Actor, AuditAction, Now, Pause};
 
-use super::super::{Condition, Engine, JobRef};
+use super::super::{Condition, Engine, JobRef, deeds};
 use super::Answer;
 
 impl Engine {
@@ -26,7 +26,7 @@ impl Engine {
             self.building.schedule(id);
             self.arm_job(id);
             self.touch_job(now, actor, id);
-            self.record_job_deed(now, actor, id, AuditAction::Paused, Vec::new());
+            self.record_job_deed(now, actor, id, AuditAction::Paused, deeds::paused(true));
         }
         Ok(self.job_reply(id, false))
     }

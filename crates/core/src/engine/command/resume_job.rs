@@ -2,7 +2,7 @@
 
 use crate::model::{Actor, AuditAction, Now};
 
-use super::super::{Condition, Engine, JobRef};
+use super::super::{Condition, Engine, JobRef, deeds};
 use super::Answer;
 
 impl Engine {
@@ -21,7 +21,7 @@ impl Engine {
             job.schedule.paused_through = Some(now.wall);
             let after_end = job.after_end_ms().is_some();
             self.touch_job(now, actor, id);
-            self.record_job_deed(now, actor, id, AuditAction::Resumed, Vec::new());
+            self.record_job_deed(now, actor, id, AuditAction::Resumed, deeds::paused(false));
             if after_end {
                 self.plan_job(now, id);
             } else {

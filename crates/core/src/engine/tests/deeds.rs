@@ -62,11 +62,21 @@ fn the_life_of_a_job_is_told_with_what_changed() {
         told[1..],
         [
             "tester changed job a vSome(2) [weight]",
-            "tester paused job a vSome(2) []",
-            "tester resumed job a vSome(2) []",
-            "tester deleted job a vSome(2) []",
+            "tester paused job a vSome(2) [paused]",
+            "tester resumed job a vSome(2) [paused]",
+            "tester deleted job a vSome(2) [kind name namespace task weight]",
         ]
     );
+    let said = |entry: usize, field: &str| {
+        let entry = world.tables.audit.values().nth(entry).unwrap();
+        let change = entry.changes.iter().find(|it| it.field == field).unwrap();
+        let text = |value: &Option<JsonText>| value.as_ref().map(|it| it.as_str().to_owned());
+        (text(&change.before), text(&change.after))
+    };
+    let text = |text: &str| Some(text.to_owned());
+    assert_eq!(said(2, "paused"), (text("false"), text("true")));
+    assert_eq!(said(3, "paused"), (text("true"), text("false")));
+    assert_eq!(said(4, "weight"), (text("3"), None));
     let weight = &world.tables.audit.values().nth(1).unwrap().changes[0];
     assert_eq!(weight.before, None);
     assert_eq!(weight.after.as_ref().map(JsonText::as_str), Some("3"));
@@ -122,7 +132,7 @@ fn calendars_tokens_and_cancels_are_told_once() {
     let mut expected = vec![
         "tester created calendar days vSome(1) [kind name namespace weekly]".to_owned(),
         "tester changed calendar days vSome(2) [weekly[0]]".to_owned(),
-        "tester deleted calendar days vSome(3) []".to_owned(),
+        "tester deleted calendar days vSome(3) [kind name namespace weekly]".to_owned(),
         "tester created token ann vNone [id namespace role]".to_owned(),
         "tester revoked token ann vNone [revoked]".to_owned(),
         format!("tester cancelled run {run} vNone []"),
