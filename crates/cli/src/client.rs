@@ -319,6 +319,9 @@ fn listing(code: &str) -> Option<&'static str> {
         "no_such_calendar" => Some(
             "`drumtower calendar list` shows the calendars with their namespaces; -n names one",
         ),
+        "no_such_setting" => Some(
+            "`drumtower notify set -f FILE` sets who is told, as docs/notifications.md shows; -n names a namespace",
+        ),
         "no_such_token" => Some("`drumtower token list` shows the tokens"),
         _ => None,
     }

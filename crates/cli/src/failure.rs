@@ -83,8 +83,11 @@ impl Failure {
         &self.message
     }
 
-    /// Names the place that it concerns.
+    /// Names the place that it concerns. A server that does not answer concerns none.
     pub fn at(self, place: &str) -> Self {
+        if self.exit == Exit::Unavailable {
+            return self;
+        }
         Self {
             message: format!("{place}: {}", self.message),
             ..self

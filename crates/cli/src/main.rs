@@ -156,13 +156,13 @@ enum Command {
     /// The data directory: path, reset
     #[command(subcommand)]
     Data(data::Command),
-    /// Schemas of manifests
+    /// Schemas of manifests, and of the API
     #[command(subcommand)]
     Schema(schema::Command),
     /// Who changed what; journals of what happened, and the check of what should have
     #[command(subcommand)]
     Audit(audit::Command),
-    /// Figures to measure again: throughput, wheel
+    /// Figures to measure again: throughput, precision, start, wheel
     #[command(subcommand)]
     Bench(bench::Bench),
     Top(top::Top),

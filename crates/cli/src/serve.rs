@@ -184,8 +184,26 @@ pub fn failure(error: Error) -> Failure {
             Failure::failed(damaged.to_string())
                 .remedy("`drumtower restore BACKUP --data DIR` puts a backup in its place")
         }
+        Error::NotReady(why) => match of_the_store(&why) {
+            Some(fault) => failure(Error::Store(fault)),
+            None => Failure::new(exit, Error::NotReady(why).to_string()),
+        },
         other => Failure::new(exit, other.to_string()),
     }
+}
+
+/// The fault of the store that a server could not become ready for: its words have come a long way.
+fn of_the_store(why: &str) -> Option<drumtower_store::Error> {
+    let faults: [fn(String) -> drumtower_store::Error; 2] = [
+        drumtower_store::Error::Full,
+        drumtower_store::Error::Corrupt,
+    ];
+    faults.into_iter().find_map(|fault| {
+        let words = fault("\0".to_owned()).to_string();
+        let (before, after) = words.split_once('\0')?;
+        let (_, inner) = why.split_once(before)?;
+        Some(fault(inner.strip_suffix(after)?.to_owned()))
+    })
 }
 
 #[cfg(test)]
@@ -205,5 +223,21 @@ mod tests {
         let ended = told.recv_timeout(12 * END_WITHIN);
         drop(release);
         assert!(ended.is_ok(), "it waits for ever");
+    }
+
+    #[test]
+    fn a_store_that_cannot_be_used_is_told_alike_however_late_it_is_found_out() {
+        for fault in [
+            drumtower_store::Error::Full("no room".to_owned()),
+            drumtower_store::Error::Corrupt("page 4: torn".to_owned()),
+        ] {
+            let met = format!("the server is not ready: {fault}");
+            assert_eq!(
+                failure(Error::NotReady(met)).to_string(),
+                failure(Error::Store(fault)).to_string()
+            );
+        }
+        let other = failure(Error::NotReady("the engine's thread ended".to_owned()));
+        assert!(other.to_string().contains("could not become ready"));
     }
 }

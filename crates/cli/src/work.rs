@@ -82,5 +82,12 @@ pub fn failure(error: Error) -> Failure {
         Error::Scratch { .. } => Exit::Failed,
         Error::Worker(_) => Exit::Refused,
     };
-    Failure::new(exit, error.to_string())
+    let unknown = matches!(&error, Error::Worker(error) if error.is_unauthorized());
+    let failure = Failure::new(exit, error.to_string());
+    match unknown {
+        true => failure.remedy(
+            "beside the server `drumtower token create NAME --role worker > worker.token`, then here --token-file worker.token",
+        ),
+        false => failure,
+    }
 }

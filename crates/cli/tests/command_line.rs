@@ -373,6 +373,10 @@ fn a_configuration_is_sound_only_if_a_server_and_a_worker_would_start_with_it() 
             &["config", "check", file.to_str().expect("a name")],
         )
     };
+    let none = drumtower(home.path(), &["config", "check"]);
+    let place = home.path().join(".local/share/drumtower/drumtower.toml");
+    let place = format!("it would be {} or /etc/", place.display());
+    assert!(stderr(&none).contains(&place), "{}", stderr(&none));
     let good =
         check("listen = \"0.0.0.0:7070\"\n[tls]\ndev = true\n[worker]\nurl = \"https://a:7070\"\n");
     assert_eq!(code(&good), 0, "{}", stderr(&good));

@@ -1,6 +1,6 @@
 //! Calendars, next times and explanations on the command line, against a real server.
 
-use drumtower_e2e::{Cli, Server, Site, eventually};
+use drumtower_e2e::{Cli, Server, Site, Terminal, eventually};
 use serde_json::Value;
 
 const FILE: &str = "
@@ -106,6 +106,16 @@ fn a_job_says_when_and_why() {
     let first = cli.json(&[&explain[..], &["--limit", "1"]].concat());
     assert_eq!(first["rows"].as_array().map(Vec::len), Some(1));
     assert!(first["next"].is_string(), "{first}");
+    let past = [
+        "--from",
+        "2020-01-01T00:00:00Z",
+        "--to",
+        "2020-02-01T00:00:00Z",
+    ];
+    let mut terminal =
+        Terminal::start(cli.command(&[&["job", "explain", "settle"][..], &past].concat()));
+    assert!(terminal.ends().success());
+    terminal.sees("the job was made at ");
     cli.fails(3, &["job", "explain", "no-such"]);
     cli.fails(3, &["job", "next", "no-such"]);
 }

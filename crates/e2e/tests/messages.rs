@@ -72,7 +72,8 @@ fn a_bad_token() {
     place.expect(
         &done,
         4,
-        "error: the server does not accept the token (the token is not known here, or was revoked: ask an admin for another one): give one with the role worker\n",
+        "error: the server does not accept the token (the token is not known here, or was revoked: ask an admin for another one): give one with the role worker\n  \
+         try: beside the server `drumtower token create NAME --role worker > worker.token`, then here --token-file worker.token\n",
     );
 }
 
@@ -101,6 +102,16 @@ fn an_unreachable_server() {
         "error: no answer from http://127.0.0.1:PORT: io: Connection refused (os error 111)\n  \
          try: start a server with `drumtower dev` or `drumtower serve`, or name another with --url or DRUMTOWER_URL\n",
     );
+    // A manifest is not to blame for that.
+    place.site.file(
+        "job.yaml",
+        "kind: Job\nname: a\ntask: {exec: {argv: [\"true\"]}}\n",
+    );
+    for verb in ["apply", "diff"] {
+        let done = cli.run(&[verb, "-f", "job.yaml", "--url", "http://127.0.0.1:1"]);
+        assert_eq!(done.code, 5);
+        assert!(done.stderr.starts_with("error: no answer from"), "{done:?}");
+    }
     let done = place.cli.run(&["job", "list"]);
     place.expect(
         &done,
@@ -120,6 +131,13 @@ fn a_name_that_is_not_there() {
         3,
         "error: there is no job `helo` in namespace `default`\n  \
          try: `drumtower job list` shows the jobs with their namespaces; -n names one\n",
+    );
+    let done = place.cli.run(&["notify", "show"]);
+    place.expect(
+        &done,
+        3,
+        "error: setting `notify` is not set here\n  \
+         try: `drumtower notify set -f FILE` sets who is told, as docs/notifications.md shows; -n names a namespace\n",
     );
 }
 
@@ -155,6 +173,18 @@ fn a_certificate_that_is_not_there() {
         .cli
         .run(&["serve", "--listen", "127.0.0.1:0", "--tls-cert", "no.pem"]);
     place.expect(&done, 2, "error: tls.cert needs tls.key: give its key\n");
+}
+
+#[test]
+fn an_address_without_a_port() {
+    let place = Place::new();
+    let done = place.cli.run(&["serve", "--listen", "127.0.0.1"]);
+    place.expect(
+        &done,
+        2,
+        "error: invalid value '127.0.0.1' for '--listen <ADDRESS>': give an IP address and a port, such as 127.0.0.1:PORT or [::1]:7070\n\n\
+         For more information, try '--help'.\n",
+    );
 }
 
 #[test]
@@ -336,6 +366,40 @@ fn a_full_disk_at_start() {
         1,
         "error: there is no room on the disk of the data directory: database or disk is full\n  \
          try: free some space, then start again; or choose another directory with --data\n",
+    );
+}
+
+#[test]
+fn a_full_disk_at_a_later_start() {
+    let place = Place::new();
+    let Some(disk) = SmallDisk::mount(place.site.dir("disk"), "8m") else {
+        return;
+    };
+    let data = place.site.path().join("disk/data");
+    let log = place.site.path().join("server.log");
+    let mut server = Server::launch(&data, &log, &ServerOptions::default());
+    server.await_ready();
+    server.stop();
+    disk.fill();
+    let data = data.display().to_string();
+    let done = place.cli.env("DRUMTOWER_LOG", "error").run(&[
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "--data",
+        &data,
+    ]);
+    let last = done.stderr.lines().rev().take(2).collect::<Vec<_>>();
+    assert_eq!(
+        (done.code, last.as_slice()),
+        (
+            1,
+            [
+                "  try: free some space, then start again; or choose another directory with --data",
+                "error: there is no room on the disk of the data directory: database or disk is full",
+            ]
+            .as_slice()
+        )
     );
 }
 

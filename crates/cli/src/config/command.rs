@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use serde_json::{Value as Json, json};
 
-use super::{Settings, log, outbound, server, tls, worker};
+use super::{Settings, file, log, outbound, server, tls, worker};
+use crate::connect::own_dir;
 use crate::failure::{Failure, Result};
 use crate::output::{Cell, Column, Format, Output, line, say, write};
 
@@ -133,9 +134,10 @@ fn sound(settings: &Settings) -> Result<()> {
 fn summary(settings: &Settings) -> String {
     match &settings.file {
         Some(file) => format!("{} is sound", file.display()),
-        None => {
-            "there is no configuration file; everything is by flag, variable or default".to_owned()
-        }
+        None => format!(
+            "there is no configuration file; everything is by flag, variable or default; it would be {}",
+            file::places(own_dir(settings.path("data")).as_deref())
+        ),
     }
 }
 

@@ -21,10 +21,20 @@ pub type Said = BTreeMap<&'static str, (Value, usize)>;
 
 /// The file to read when none was named: the one in the data directory, or the system's.
 pub fn find(data: Option<&Path>) -> Option<PathBuf> {
+    looked_at(data).find(|path| path.is_file())
+}
+
+/// Where [`find`] looks, in words.
+pub fn places(data: Option<&Path>) -> String {
+    let places: Vec<String> = looked_at(data)
+        .map(|path| path.display().to_string())
+        .collect();
+    places.join(" or ")
+}
+
+fn looked_at(data: Option<&Path>) -> impl Iterator<Item = PathBuf> {
     let own = data.map(|data| data.join(NAME));
-    own.into_iter()
-        .chain([PathBuf::from(SYSTEM)])
-        .find(|path| path.is_file())
+    own.into_iter().chain([PathBuf::from(SYSTEM)])
 }
 
 pub fn load(path: &Path) -> Result<Said, Vec<Fault>> {

@@ -29,11 +29,16 @@ pub struct Flags {
     #[arg(long, env = "DRUMTOWER_DATA", value_name = "DIR")]
     data: Option<PathBuf>,
     /// The address and port to listen on, 127.0.0.1:7070 unless given; port 0 takes a free one
-    #[arg(long, env = "DRUMTOWER_LISTEN", value_name = "ADDRESS")]
+    #[arg(long, env = "DRUMTOWER_LISTEN", value_name = "ADDRESS", value_parser = address)]
     listen: Option<SocketAddr>,
     /// Serve other machines although nothing is encrypted
     #[arg(long)]
     insecure: bool,
+}
+
+fn address(text: &str) -> std::result::Result<SocketAddr, &'static str> {
+    let right = "give an IP address and a port, such as 127.0.0.1:7070 or [::1]:7070";
+    text.parse().map_err(|_| right)
 }
 
 impl Flags {

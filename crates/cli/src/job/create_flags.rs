@@ -257,6 +257,9 @@ pub struct Traits {
     /// How long an attempt may go without a word of progress, such as `5m`; for ever unless given
     #[arg(long, value_name = "DURATION")]
     progress_timeout: Option<String>,
+    /// How often a run that fails is tried in all, 1 for once; 3 unless given
+    #[arg(long, value_name = "N")]
+    max_attempts: Option<u32>,
     /// When it is due while a scheduled run of it has not ended: skip, allow
     #[arg(long, value_name = "CHOICE", value_parser = ["skip", "allow"], hide_possible_values = true)]
     overlap: Option<String>,
@@ -290,6 +293,11 @@ impl Traits {
         text(keys, "description", self.description.as_ref());
         text(keys, "timeout", self.timeout.as_ref());
         text(keys, "progress_timeout", self.progress_timeout.as_ref());
+        group(
+            keys,
+            "retry",
+            [("max_attempts", self.max_attempts.map(Value::from))],
+        );
         text(keys, "overlap", self.overlap.as_ref());
         text(keys, "placement", self.placement.as_ref());
         text(keys, "retention", self.retention.as_ref());

@@ -103,10 +103,24 @@ impl Explain {
                 break;
             }
         }
-        self.print(answer, rows)
+        self.print(&client, answer, rows)
     }
 
-    fn print(&self, mut answer: Value, rows: Vec<Value>) -> Result<()> {
+    /// Why there is nothing to tell: the job may be younger than what was asked about.
+    fn nothing(&self, client: &Client, answer: &Value) -> Result<String> {
+        let job = client.value(Call::get(path(&self.namespace.namespace, &self.name)))?;
+        let instant = |value: &Value, key: &str| text(value, key).parse::<jiff::Timestamp>().ok();
+        let made = instant(&job, "created").filter(|made| {
+            let end = instant(answer, "to");
+            end.is_some_and(|end| end <= *made)
+        });
+        Ok(match made {
+            Some(made) => format!("the job was made at {made}: it has no times before"),
+            None => "no time of the schedule lies there".to_owned(),
+        })
+    }
+
+    fn print(&self, client: &Client, mut answer: Value, rows: Vec<Value>) -> Result<()> {
         if self.output.output != Format::Table {
             answer["rows"] = Value::Array(rows);
             return self.output.one(&answer, |_| String::new());
@@ -116,8 +130,11 @@ impl Explain {
             crate::output::say(&format!("warning: {waiting}"));
         }
         let last = rows.last().map(|row| text(row, "last"));
-        self.output
-            .list(rows, COLUMNS, "no time of the schedule lies there")?;
+        let nothing = match rows.is_empty() && View::of_stdout().terminal {
+            true => self.nothing(client, &answer)?,
+            false => String::new(),
+        };
+        self.output.list(rows, COLUMNS, &nothing)?;
         if let (false, Some(last), true) =
             (answer["next"].is_null(), last, View::of_stdout().terminal)
         {

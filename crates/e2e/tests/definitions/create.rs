@@ -54,9 +54,10 @@ fn a_job_is_made_without_a_file_and_not_overwritten_by_accident() {
         "error: there is a job `report` in namespace `default` already\n  try: add --replace to change it, or use `drumtower job edit`\n"
     );
     assert_eq!(
-        world.create(&["report", "--replace", "--", "true"]),
+        world.create(&["report", "--replace", "--max-attempts", "1", "--", "true"]),
         "job default/report replaced\n"
     );
+    assert_eq!(world.spec("report")["retry"], json!({"max_attempts": 1}));
     assert_eq!(
         world.spec("report")["task"]["exec"]["argv"],
         json!(["true"])

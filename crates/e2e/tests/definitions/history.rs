@@ -95,6 +95,8 @@ fn a_run_is_run_again_with_the_same_or_other_parameters() {
     let again = trigger(&["run", "rerun", &first]);
     assert_ne!(again, first);
     assert_eq!(logs(&again), "two 1\n", "the job as it is now");
+    let shown = world.cli.ok(&["run", "show", &again]);
+    assert!(shown.contains(&format!("repeats:  {first}\n")), "{shown}");
     assert_eq!(
         logs(&trigger(&["run", "rerun", &first, "--original"])),
         "one 1\n"

@@ -84,6 +84,15 @@ impl Server {
         })
     }
 
+    /// Host and port, for people.
+    pub(super) fn place(&self) -> String {
+        let authority = self.endpoint.uri().authority();
+        authority.map_or_else(String::new, |it| match it.port() {
+            Some(port) => format!("{}:{port}", it.host()),
+            None => it.host().to_owned(),
+        })
+    }
+
     pub(super) fn complaint(&self) -> Complaint {
         self.complaint.clone()
     }

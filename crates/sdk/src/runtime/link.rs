@@ -40,6 +40,8 @@ pub(super) struct Link {
     token: Option<MetadataValue<Ascii>>,
     /// Of the server that was dialled last.
     complaint: Complaint,
+    /// Where that is.
+    dialled: String,
     backoff: Backoff,
     /// The connection that is open, or was last.
     channel: watch::Sender<Option<Channel>>,
@@ -89,6 +91,7 @@ impl Link {
             next_server: 0,
             token,
             complaint: Complaint::default(),
+            dialled: String::new(),
             backoff: Backoff::new(seed),
             channel: watch::channel(None).0,
             state,
@@ -123,9 +126,15 @@ impl Link {
         }
     }
 
+    /// Host and port of the server that was dialled last.
+    pub(super) fn server(&self) -> &str {
+        &self.dialled
+    }
+
     fn dial(&mut self) -> Dial {
         let server = self.servers[self.next_server % self.servers.len()].clone();
         self.next_server += 1;
+        self.dialled = server.place();
         self.complaint = server.complaint();
         Box::pin(server.connect())
     }

@@ -225,7 +225,8 @@ impl Runtime {
                     again: true,
                 } => {
                     let wait = self.link.drop_and_wait();
-                    warn!(%reason, wait_ms = wait.as_millis(), "stream given up; dialling again");
+                    let server = self.link.server();
+                    warn!(server, %reason, wait_ms = wait.as_millis(), "stream given up; dialling again");
                 }
                 Action::Disconnect { again: false, .. } => self.link.halt(),
             }
@@ -381,13 +382,15 @@ impl Runtime {
                 }
                 if self.session.is_connected() && !was_connected {
                     self.link.is_good();
-                    info!(stream = self.stream, "connected");
+                    let server = self.link.server();
+                    info!(server, stream = self.stream, "connected");
                 }
             }
             Happened::Lost(reason) => {
                 self.session.stream_lost(self.stream);
                 let wait = self.link.drop_and_wait();
-                warn!(%reason, wait_ms = wait.as_millis(), "no connection; dialling again");
+                let server = self.link.server();
+                warn!(server, %reason, wait_ms = wait.as_millis(), "no connection; dialling again");
             }
             Happened::Refused(error) => {
                 self.session.reject(clock::mono(), error.to_string());

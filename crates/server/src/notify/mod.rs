@@ -143,7 +143,7 @@ impl Notices {
             Target::Email(address) => match &self.shared.email {
                 Some(email) => email.send(address, message).await,
                 None => Outcome::Never(
-                    "no mail server is configured: set `host` and `from` under [smtp]".to_owned(),
+                    "no mail server is configured: set `host` and `from` under [smtp] in the configuration of the server".to_owned(),
                 ),
             },
         }
