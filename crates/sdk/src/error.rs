@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Why a worker could not be built, or why it stopped.
+/// Why a worker could not be built, why it stopped, or why a lock could not be had.
 #[derive(Debug)]
 pub struct Error {
     kind: Kind,
@@ -14,6 +14,7 @@ enum Kind {
     Configuration,
     Unauthorized,
     Rejected,
+    Unreachable,
 }
 
 impl Error {
@@ -38,7 +39,14 @@ impl Error {
         }
     }
 
-    /// The worker's own settings are wrong; nothing was dialled.
+    pub(crate) fn unreachable(message: impl Into<String>) -> Self {
+        Self {
+            kind: Kind::Unreachable,
+            message: message.into(),
+        }
+    }
+
+    /// Settings or names are wrong; nothing was dialled.
     pub fn is_configuration(&self) -> bool {
         self.kind == Kind::Configuration
     }
@@ -48,7 +56,12 @@ impl Error {
         self.kind == Kind::Unauthorized
     }
 
-    /// The server does not want this worker and says that dialling again is of no use.
+    /// The server could not be reached, or cannot answer just now: the same may work later.
+    pub fn is_unreachable(&self) -> bool {
+        self.kind == Kind::Unreachable
+    }
+
+    /// The server does not want this worker or this request and says that trying again is of no use.
     pub fn is_rejected(&self) -> bool {
         self.kind == Kind::Rejected
     }

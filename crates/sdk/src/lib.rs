@@ -19,6 +19,7 @@
 //! ```
 //!
 //! - [`Worker`], [`Builder`]: settings and life of a worker; [`Context`], [`HandlerError`]: what a handler sees and says.
+//! - [`Locks`], [`LockGuard`]: what only one may do at a time, renewed in the background.
 //! - [`session`]: the protocol's worker side, without I/O: leases, credits, what is repeated and what is refused.
 //! - [`tls`]: which servers are believed over https.
 //! - [`executor`]: the seam for running other things than handlers; the agent plugs commands in there.
@@ -29,6 +30,7 @@ mod error;
 pub mod executor;
 mod handler;
 mod host;
+mod lock;
 mod notes;
 mod runtime;
 pub mod session;
@@ -39,6 +41,7 @@ mod worker;
 pub use error::Error;
 pub use handler::{Context, HandlerError};
 pub use host::name as host_name;
+pub use lock::{Asking, LockGuard, Locks, LocksBuilder};
 pub use notes::CheckpointError;
 pub use shutdown::Leave;
 pub(crate) use shutdown::Shutdown;

@@ -37,14 +37,14 @@ pub(crate) struct Server {
 /// What TLS last said on a connection. A certificate of ours is refused only after the handshake, and the layers above
 /// would tell no more than that the connection is gone.
 #[derive(Clone, Default)]
-pub(super) struct Complaint(Arc<Mutex<Option<String>>>);
+pub(crate) struct Complaint(Arc<Mutex<Option<String>>>);
 
 impl Complaint {
     fn lock(&self) -> MutexGuard<'_, Option<String>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn take(&self) -> Option<String> {
+    pub(crate) fn take(&self) -> Option<String> {
         self.lock().take()
     }
 }
@@ -85,7 +85,7 @@ impl Server {
     }
 
     /// Host and port, for people.
-    pub(super) fn place(&self) -> String {
+    pub(crate) fn place(&self) -> String {
         let authority = self.endpoint.uri().authority();
         authority.map_or_else(String::new, |it| match it.port() {
             Some(port) => format!("{}:{port}", it.host()),
@@ -93,11 +93,11 @@ impl Server {
         })
     }
 
-    pub(super) fn complaint(&self) -> Complaint {
+    pub(crate) fn complaint(&self) -> Complaint {
         self.complaint.clone()
     }
 
-    pub(super) async fn connect(self) -> Result<Channel, tonic::transport::Error> {
+    pub(crate) async fn connect(self) -> Result<Channel, tonic::transport::Error> {
         let Self {
             endpoint,
             trust,

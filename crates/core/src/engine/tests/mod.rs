@@ -21,6 +21,7 @@ mod reruns;
 mod retries;
 mod settings;
 mod tables;
+mod told;
 mod triggers;
 mod world;
 

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 
 use super::super::*;
 use super::fires::account_every;
+use super::told::tell_every_run;
 use super::world::*;
 use crate::model::*;
 
@@ -442,8 +443,10 @@ proptest! {
         }
         play.account();
         play.check_tries();
+        tell_every_run(&play.world);
         play.drain();
         play.check_tries();
+        tell_every_run(&play.world);
         for run in play.world.tables.active.values().chain(play.world.tables.history.values()) {
             let mut state = RunState::Pending;
             for transition in &run.transitions[1..] {
