@@ -101,3 +101,32 @@ async fn by_timetable_the_first_is_made_at_once() {
     assert_eq!(made[0].manifest.reason, Reason::Scheduled);
     server.stop().await;
 }
+
+#[tokio::test]
+async fn by_timetable_the_newest_are_kept_and_those_asked_for_stay() {
+    let server = Server::start_with(tempfile::tempdir().unwrap(), |options| {
+        options.backup.every = Some("* * * * * *".parse().unwrap());
+        options.backup.keep = 1;
+    })
+    .await;
+    let asked = crate::server::eventually("one is made beside the timetable", async || {
+        let answer = server.admin().post("/api/v1/backups", &json!({})).await;
+        (answer.status == 201).then(|| answer.json()["name"].as_str().unwrap().to_owned())
+    })
+    .await;
+    let directory = server.file("backups");
+    let scheduled = || -> Vec<String> {
+        let found = backup::list(&directory).unwrap().into_iter();
+        let found = found.filter(|it| it.manifest.reason == Reason::Scheduled);
+        found.map(|it| it.name).collect()
+    };
+    let first = crate::server::eventually("a first one", async || scheduled().pop()).await;
+    crate::server::eventually("a later one takes its place", async || {
+        let found = scheduled();
+        (!found.is_empty() && !found.contains(&first)).then_some(())
+    })
+    .await;
+    let found = backup::list(&directory).unwrap();
+    assert!(found.iter().any(|it| it.name == asked), "{found:?}");
+    server.stop().await;
+}

@@ -254,3 +254,32 @@ async fn a_worker_whose_token_is_revoked_is_sent_away() {
     let _: Value = admin.get("/api/v1/workers").await.expect(200);
     server.stop().await;
 }
+
+/// Who guesses is answered later and later, at the door of workers as at that of people; who knows a token is not.
+#[tokio::test(flavor = "multi_thread")]
+async fn wrong_tokens_are_answered_slower_and_right_ones_are_not() {
+    let server = Server::start().await;
+    let began = std::time::Instant::now();
+    for guess in 0..7 {
+        let token = format!("drt_guess{guess}");
+        let refused = server.with(Some(&token)).get("/api/v1/jobs").await;
+        refused.problem(401, "unauthenticated");
+    }
+    // The sixth waits for a tenth of a second, the seventh for two.
+    assert!(began.elapsed() >= std::time::Duration::from_millis(300));
+    let began = std::time::Instant::now();
+    assert!(Worker::dial(&server.url, Some("drt_guess")).await.is_err());
+    assert!(began.elapsed() >= std::time::Duration::from_millis(400));
+    // The next ones wait for seconds; meanwhile the right token is answered.
+    let guesser = server.with(Some("drt_guess"));
+    let mut late = tokio::spawn(async move {
+        guesser.get("/api/v1/jobs").await;
+        guesser.get("/api/v1/jobs").await;
+        guesser.get("/api/v1/jobs").await
+    });
+    server.admin().get("/api/v1/jobs").await.expect(200);
+    let early = tokio::time::timeout(std::time::Duration::ZERO, &mut late).await;
+    assert!(early.is_err(), "the guesser is answered as soon");
+    late.await.unwrap().problem(401, "unauthenticated");
+    server.stop().await;
+}
