@@ -28,6 +28,10 @@ pub const GENERATORS: &[Generator] = &[
         arguments: &["schema", "calendar"],
     },
     Generator {
+        path: "docs/reference/queue.schema.json",
+        arguments: &["schema", "queue"],
+    },
+    Generator {
         path: "docs/reference/openapi.json",
         arguments: &["schema", "openapi"],
     },

@@ -316,6 +316,9 @@ fn listing(code: &str) -> Option<&'static str> {
             Some("`drumtower deadletter list` shows the dead letters that are kept")
         }
         "no_such_run" => Some("`drumtower run list` shows the runs that are kept"),
+        "no_such_queue" => {
+            Some("`drumtower queue list` shows the queues with their namespaces; -n names one")
+        }
         "no_such_calendar" => Some(
             "`drumtower calendar list` shows the calendars with their namespaces; -n names one",
         ),

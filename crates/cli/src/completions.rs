@@ -28,7 +28,7 @@ const MOST_RUNS: usize = 30;
 
 /// Print what makes a shell complete commands, flags and names
 ///
-/// Names of jobs, calendars and workers and ids of recent runs come from the server that
+/// Names of jobs, calendars, queues and workers and ids of recent runs come from the server that
 /// DRUMTOWER_URL or the data directory points at.
 ///
 ///     source <(drumtower completions bash)
@@ -89,6 +89,7 @@ pub fn answer(command: impl Fn() -> Command) {
 const PLACES: &[(&str, &[&str], Thing)] = &[
     ("job", &["name", "names", "job", "jobs"], Thing::Job),
     ("calendar", &["name", "names"], Thing::Calendar),
+    ("queue", &["name", "names"], Thing::Queue),
     ("worker", &["name", "worker"], Thing::Worker),
     ("run", &["run", "runs"], Thing::Run),
     ("run", &["job"], Thing::Job),
@@ -101,6 +102,7 @@ const MAKERS: &[&str] = &["create", "apply"];
 enum Thing {
     Job,
     Calendar,
+    Queue,
     Worker,
     Run,
 }
@@ -166,6 +168,7 @@ fn ask(thing: Thing) -> Result<Items> {
     let (path, most) = match thing {
         Thing::Job => ("/api/v1/jobs", MOST_NAMES),
         Thing::Calendar => ("/api/v1/calendars", MOST_NAMES),
+        Thing::Queue => ("/api/v1/queues", MOST_NAMES),
         Thing::Worker => return client.items(Call::get("/api/v1/workers")),
         Thing::Run => ("/api/v1/runs", MOST_RUNS),
     };
@@ -179,7 +182,9 @@ fn described(thing: Thing, item: &Value) -> (String, String) {
             (text(item, "id"), help)
         }
         Thing::Worker => (text(item, "name"), text(item, "state")),
-        Thing::Job | Thing::Calendar => (text(item, "name"), text(item, "namespace")),
+        Thing::Job | Thing::Calendar | Thing::Queue => {
+            (text(item, "name"), text(item, "namespace"))
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! `drumtower export`: jobs and calendars as manifests that apply back unchanged.
+//! `drumtower export`: jobs, calendars and queues as manifests that apply back unchanged.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -11,14 +11,14 @@ use serde_json::Value;
 use crate::client::{Call, Client};
 use crate::connect::Connect;
 use crate::failure::{Failure, Result};
-use crate::manifest::{Document, Spec};
+use crate::manifest::{Document, Kind, Spec};
 use crate::output::{Progress, line, write};
 
-/// Write jobs and calendars as manifests
+/// Write jobs, calendars and queues as manifests
 ///
-/// What is written applies back unchanged. Calendars come first. With --label only the jobs with
-/// that label, and the calendars that they use. Whether a job is paused is not part of a
-/// manifest.
+/// What is written applies back unchanged. Jobs come last. With --label only the jobs with that
+/// label, and the calendars and queues that they use. Whether a job or a queue is paused is not
+/// part of a manifest.
 ///
 ///     drumtower export > everything.yaml
 ///     drumtower export -n billing --dir manifests/
@@ -60,7 +60,7 @@ impl Export {
         ))
     }
 
-    /// The calendars and then the jobs, each in the order of namespace and name.
+    /// The calendars, the queues and then the jobs, each in the order of namespace and name.
     fn documents(&self, client: &Client) -> Result<Vec<Document>> {
         let of = |path: &str| Call::get(path).maybe("namespace", self.namespace.as_ref());
         let jobs = || {
@@ -77,13 +77,18 @@ impl Export {
             .iter()
             .map(|calendar| read(calendar, Spec::Calendar))
             .collect::<Result<_>>()?;
+        let queues = client.list(|| of("/api/v1/queues"), None)?;
+        let queues: Vec<Document> = queues
+            .iter()
+            .map(|queue| read(queue, Spec::Queue))
+            .collect::<Result<_>>()?;
         let used = used(&jobs);
-        let wanted = |calendar: &Document| {
-            let (_, namespace, name) = calendar.address();
-            self.labels.is_empty() || used.contains(&(namespace, name))
+        let wanted = |document: &Document| {
+            let (kind, namespace, name) = document.address();
+            self.labels.is_empty() || used.contains(&(kind, namespace, name))
         };
-        let calendars = calendars.into_iter().filter(wanted);
-        Ok(calendars.chain(jobs).collect())
+        let shared = calendars.into_iter().chain(queues).filter(wanted);
+        Ok(shared.chain(jobs).collect())
     }
 }
 
@@ -101,14 +106,18 @@ pub fn read<T: for<'a> Deserialize<'a>>(
     Ok(Document::made(spec(read), "the server".to_owned(), 1))
 }
 
-/// The calendars that jobs name.
-fn used(jobs: &[Document]) -> BTreeSet<(String, String)> {
+/// The calendars and queues that jobs name.
+fn used(jobs: &[Document]) -> BTreeSet<(Kind, String, String)> {
     let mut used = BTreeSet::new();
     for document in jobs {
         if let Spec::Job(job) = &document.spec {
             let calendars = job.calendar.iter();
             let names = calendars.flat_map(|calendar| calendar.only.iter().chain(&calendar.minus));
-            used.extend(names.map(|name| (job.namespace.to_string(), name.to_string())));
+            let namespace = job.namespace.to_string();
+            let calendar = |name: &str| (Kind::Calendar, namespace.clone(), name.to_owned());
+            used.extend(names.map(|name| calendar(name.as_str())));
+            let queue = job.queue.as_ref();
+            used.extend(queue.map(|name| (Kind::Queue, namespace.clone(), name.to_string())));
         }
     }
     used

@@ -54,6 +54,7 @@ const WORDS: &[(&str, &[&str], &str)] = &[
     ),
     ("", &["tokens"], "drumtower token list"),
     ("", &["calendars"], "drumtower calendar list"),
+    ("", &["queues"], "drumtower queue list"),
     (
         "job",
         &["run", "start", "exec", "fire", "execute"],
@@ -145,6 +146,14 @@ const WORDS: &[(&str, &[&str], &str)] = &[
         "calendar",
         &["create", "new", "add", "edit"],
         "drumtower calendar apply -f FILE",
+    ),
+    ("queue", &["ls", "get"], "drumtower queue list"),
+    ("queue", &["rm", "remove"], "drumtower queue delete NAME"),
+    ("queue", &["describe", "info"], "drumtower queue show NAME"),
+    (
+        "queue",
+        &["create", "new", "add", "edit"],
+        "drumtower queue apply -f FILE",
     ),
     ("worker", &["ls", "get", "ps"], "drumtower worker list"),
     ("worker", &["start", "run"], "drumtower work"),

@@ -35,6 +35,7 @@ mod namespace;
 mod notify;
 mod output;
 mod params;
+mod queue;
 mod ready;
 mod restore;
 mod run;
@@ -101,11 +102,11 @@ enum Command {
     Dev(dev::Dev),
     Serve(serve::Serve),
     Work(work::Work),
-    /// Make jobs and calendars what files say
+    /// Make jobs, calendars and queues what files say
     ///
     /// First prints the plan: `+` is made, `~` is changed (each key before → after), `-` is
     /// deleted, `=` stays. Everything is read and checked before the first change. Files may
-    /// hold several documents, separated by `---`, of kind Job and Calendar in any order; a
+    /// hold several documents, separated by `---`, of kind Job, Calendar and Queue in any order; a
     /// directory stands for all .yaml and .yml files in it and below; `-` is standard input.
     ///
     ///     drumtower apply -f jobs/
@@ -131,6 +132,9 @@ enum Command {
     /// Calendars: apply, list, show, versions, delete
     #[command(subcommand)]
     Calendar(calendar::Command),
+    /// Queues: apply, list, show, pause, resume, delete
+    #[command(subcommand)]
+    Queue(queue::Command),
     /// Runs: list, show, logs, cancel, wait, rerun
     #[command(subcommand)]
     Run(run::Command),
@@ -206,6 +210,7 @@ fn main() -> ExitCode {
         Command::Job(command) => job::run(command),
         Command::Deadletter(command) => deadletter::run(command),
         Command::Calendar(command) => calendar::run(command),
+        Command::Queue(command) => queue::run(command),
         Command::Run(command) => run::run(command),
         Command::Watch(watch) => watch.run(),
         Command::Ready(ready) => ready.run(),

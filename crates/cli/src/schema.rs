@@ -1,7 +1,7 @@
 //! `drumtower schema`: what manifests and requests may say, for editors, programs and people.
 
 use clap::Subcommand;
-use drumtower_core::model::{CalendarSpec, JobSpec};
+use drumtower_core::model::{CalendarSpec, JobSpec, QueueSpec};
 
 use crate::failure::Result;
 use crate::output::line;
@@ -19,6 +19,11 @@ pub enum Command {
     ///     drumtower schema calendar > calendar.schema.json
     #[command(verbatim_doc_comment)]
     Calendar,
+    /// Print the JSON schema of a queue manifest
+    ///
+    ///     drumtower schema queue > queue.schema.json
+    #[command(verbatim_doc_comment)]
+    Queue,
     /// Print the description of the HTTP API, in OpenAPI 3.1
     ///
     /// The server serves the same at /api/openapi.json.
@@ -37,6 +42,7 @@ pub fn run(command: &Command) -> Result<()> {
     let schema = match command {
         Command::Job => schemars::schema_for!(JobSpec),
         Command::Calendar => schemars::schema_for!(CalendarSpec),
+        Command::Queue => schemars::schema_for!(QueueSpec),
         Command::States => return line(state_machine::page().trim_end()),
         Command::Openapi => return line(drumtower_server::api::openapi::text().trim_end()),
     };

@@ -7,10 +7,10 @@
 use std::collections::BTreeMap;
 
 use crate::model::{
-    AuditEntry, AuditId, CalendarRef, CalendarVersion, Checkpoint, Counters, IdempotencyEntry,
-    IdempotencyHash, JobId, JobRow, JobVersion, LockRef, LockRow, NamespaceName, Run, RunId,
-    ScheduleRow, SegmentId, SegmentRow, SessionId, SettingKey, SettingRow, SweepCause, SweepRow,
-    TokenId, TokenRow, Unfired, WallMs,
+    AuditEntry, AuditId, CalendarRef, CalendarVersion, Checkpoint, Counters, GateKey,
+    IdempotencyEntry, IdempotencyHash, JobId, JobRow, JobVersion, LockRef, LockRow, NamespaceName,
+    QueueRef, QueueRow, RateRow, Run, RunId, ScheduleRow, SegmentId, SegmentRow, SessionId,
+    SettingKey, SettingRow, SweepCause, SweepRow, TokenId, TokenRow, Unfired, WallMs,
 };
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -47,6 +47,10 @@ pub struct ChangeSet {
     pub tokens: BTreeMap<TokenId, TokenRow>,
     /// Inserted or replaced.
     pub settings: BTreeMap<SettingKey, SettingRow>,
+    /// Inserted or replaced.
+    pub queues: BTreeMap<QueueRef, QueueRow>,
+    /// How far rates have been used: inserted, replaced, or deleted when that is over.
+    pub rates: BTreeMap<GateKey, Option<RateRow>>,
     /// Inserted, replaced, or deleted when there is none any more.
     pub locks: BTreeMap<LockRef, Option<LockRow>>,
     pub letters: BTreeMap<RunId, LetterChange>,
@@ -124,6 +128,8 @@ impl ChangeSet {
             + self.keys.len()
             + self.tokens.len()
             + self.settings.len()
+            + self.queues.len()
+            + self.rates.len()
             + self.locks.len()
             + self.letters.len()
             + self.audit.len()

@@ -51,6 +51,14 @@ pub enum Fault {
     ScanNotRepeated,
     /// The store takes a commit of a session that was revoked.
     SessionNotFenced,
+    /// An attempt that is given out is not counted at its gates.
+    PlaceNotCounted,
+    /// Who waits at a gate is not woken when a place is free.
+    GateNotWoken,
+    /// How far a rate has been used is not written.
+    RateNotWritten,
+    /// A scan of runs that limits hold back counts as whole although some were parked meanwhile.
+    LotScanNotRepeated,
 }
 
 impl Fault {
@@ -77,6 +85,10 @@ impl Fault {
         Self::OldRowTaken,
         Self::ScanNotRepeated,
         Self::SessionNotFenced,
+        Self::PlaceNotCounted,
+        Self::GateNotWoken,
+        Self::RateNotWritten,
+        Self::LotScanNotRepeated,
     ];
 
     /// As it is called on the command line.
@@ -104,6 +116,10 @@ impl Fault {
             Self::OldRowTaken => "old-row-taken",
             Self::ScanNotRepeated => "scan-not-repeated",
             Self::SessionNotFenced => "session-not-fenced",
+            Self::PlaceNotCounted => "place-not-counted",
+            Self::GateNotWoken => "gate-not-woken",
+            Self::RateNotWritten => "rate-not-written",
+            Self::LotScanNotRepeated => "lot-scan-not-repeated",
         }
     }
 }

@@ -10,5 +10,6 @@ pub mod fault;
 pub mod lease;
 pub mod model;
 pub mod placement;
+pub mod rate;
 pub mod schedule;
 pub mod wheel;

@@ -3,7 +3,7 @@
 use crate::plan::Trouble;
 
 /// What users and workers do, and what only time does.
-pub const DEEDS: [&str; 17] = [
+pub const DEEDS: [&str; 21] = [
     "put job",
     "pause job",
     "resume job",
@@ -12,6 +12,10 @@ pub const DEEDS: [&str; 17] = [
     "cancel",
     "rerun",
     "calendar",
+    "put queue",
+    "pause queue",
+    "resume queue",
+    "delete queue",
     "connect",
     "heartbeat",
     "started",

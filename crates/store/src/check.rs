@@ -76,6 +76,7 @@ fn keys(changes: &ChangeSet) -> Result<(), Error> {
         .filter_map(|(lock, row)| Some((lock, row.as_ref()?)))
         .all(|(lock, row)| *lock == row.lock);
     let settings = changes.settings.iter().all(|(key, row)| *key == row.key);
+    let queues = changes.queues.iter().all(|(key, row)| *key == row.queue());
     let letters = changes.letters.iter().all(|(key, change)| match change {
         LetterChange::Insert(run) => *key == run.id,
         LetterChange::Remove => true,
@@ -94,6 +95,7 @@ fn keys(changes: &ChangeSet) -> Result<(), Error> {
         ("token", tokens),
         ("setting", settings),
         ("lock", locks),
+        ("queue", queues),
         ("dead letter", letters),
         ("audit", audit),
         ("idempotency", entries),

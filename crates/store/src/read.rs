@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 
 use drumtower_core::model::{
     AuditAction, AuditEntry, AuditId, AuditKind, CalendarRef, CalendarVersion, Checkpoint,
-    Counters, IdempotencyEntry, IdempotencyHash, JobId, JobName, JobRecord, JobRow, JobVersion,
-    LockRef, LockRow, Meta, NamespaceName, Origin, Reason, Run, RunId, RunState, SegmentId,
-    SegmentRow, SettingRow, SweepRow, TokenRow, Unfired, WallMs,
+    Counters, GateKey, IdempotencyEntry, IdempotencyHash, JobId, JobName, JobRecord, JobRow,
+    JobVersion, LockRef, LockRow, Meta, NamespaceName, Origin, QueueRow, RateRow, Reason, Run,
+    RunId, RunState, SegmentId, SegmentRow, SettingRow, SweepRow, TokenRow, Unfired, WallMs,
 };
 
 use crate::Error;
@@ -304,6 +304,10 @@ pub trait Read: Send + Sync {
     fn tokens(&self) -> Result<Vec<TokenRow>, Error>;
     /// Every setting that was ever set, in order of its key.
     fn settings(&self) -> Result<Vec<SettingRow>, Error>;
+    /// Every queue that was ever defined, in order of its name.
+    fn queues(&self) -> Result<Vec<QueueRow>, Error>;
+    /// How far rates have been used, in order of their gates.
+    fn rates(&self) -> Result<Vec<(GateKey, RateRow)>, Error>;
     fn lock(&self, lock: &LockRef) -> Result<Option<LockRow>, Error>;
     /// Locks that are held, of one namespace or of all, in order of their names, after the given one.
     fn locks(

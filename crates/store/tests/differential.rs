@@ -84,6 +84,14 @@ fn rows(read: &dyn Read, now: WallMs, generator: &Generator) -> Vec<String> {
         format!("{:?}", read.locks(None, None, 1000).expect("they are read")),
     );
     put(
+        "queues",
+        format!("{:?}", read.queues().expect("they are read")),
+    );
+    put(
+        "rates",
+        format!("{:?}", read.rates().expect("they are read")),
+    );
+    put(
         "settings",
         format!("{:?}", read.settings().expect("it is read")),
     );

@@ -1,7 +1,7 @@
-//! `drumtower apply`, and `job apply` and `calendar apply`: make the server's jobs and calendars what the files say.
+//! `drumtower apply`, and the `apply` of jobs, calendars and queues: make the server what the files say.
 //!
-//! All of them take both kinds. Everything is read and compared with the server before the first change. Calendars are
-//! sent first, whatever their place in the files: jobs name them. What goes, goes last.
+//! All of them take every kind. Everything is read and compared with the server before the first change. Calendars and
+//! queues are sent first, whatever their place in the files: jobs name them. What goes, goes last.
 
 mod carry_out;
 mod change;
@@ -26,11 +26,11 @@ pub use plan::{Action, Step};
 use prune::Prune;
 pub use words::changes as change_lines;
 
-/// Make or change jobs and calendars from YAML files
+/// Make or change jobs, calendars and queues from YAML files
 ///
 /// Nothing is sent before every file was understood. Applying the same file again changes
-/// nothing. A file may hold several documents, separated by `---`, of kind Job and Calendar in
-/// any order: calendars are sent first. A directory stands for all .yaml and .yml files in it;
+/// nothing. A file may hold several documents, separated by `---`, of kind Job, Calendar and
+/// Queue in any order: jobs are sent last. A directory stands for all .yaml and .yml files in it;
 /// `-` is standard input.
 ///
 ///     drumtower job apply -f hello.yaml
@@ -45,8 +45,8 @@ pub use words::changes as change_lines;
 ///         argv: ["echo", "hello"]
 ///     EOF
 ///
-/// `drumtower schema job` and `drumtower schema calendar` print everything that manifests may
-/// say.
+/// `drumtower schema job`, `schema calendar` and `schema queue` print everything that manifests
+/// may say.
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Apply {
@@ -148,7 +148,7 @@ pub fn plan_files(client: &Client, files: &[PathBuf]) -> Result<Vec<Step>> {
     plan(client, read(files)?)
 }
 
-/// All documents of all files with the calendars first, or all faults.
+/// All documents of all files with the jobs last, or all faults.
 fn read(files: &[PathBuf]) -> Result<Vec<Document>> {
     let mut documents: Vec<Document> = Vec::new();
     let mut faults = Vec::new();
@@ -175,7 +175,7 @@ fn read(files: &[PathBuf]) -> Result<Vec<Document>> {
     match faults.len() {
         0 => Ok(documents),
         _ => Err(Failure::usage(faults.join("\nerror: ")).remedy(
-            "`drumtower schema job` and `drumtower schema calendar` say what a manifest may hold",
+            "`drumtower schema job`, `schema calendar` and `schema queue` say what a manifest may hold",
         )),
     }
 }

@@ -13,7 +13,7 @@ use crate::output::{Cell, Column, Output};
 
 /// Show who changed what, the newest first
 ///
-/// Every change of a job, calendar, token or setting, every cancelled run, every dead letter that
+/// Every change of a job, calendar, queue, token or setting, every cancelled run, every dead letter that
 /// was requeued or discarded and every lock that was taken away, with the fields before and
 /// after. Kept 400 days. Needs a token with the role admin.
 ///

@@ -15,7 +15,7 @@ use crate::output::{self, Cell, Column, Output, View, text};
 pub enum Command {
     /// Make or change calendars and jobs from YAML files
     ///
-    /// As `drumtower job apply`: files may hold both kinds, and calendars are sent first.
+    /// As `drumtower job apply`: files may hold all kinds, and jobs are sent last.
     /// A changed calendar is in force for the times after the change; jobs that use it are
     /// planned anew in the background, and `calendar show` says how far that is.
     ///

@@ -325,6 +325,8 @@ fn describe(job: &Value, view: View) -> String {
         ("misfire", settings(job, "misfire")),
         ("on resume", settings(job, "on_resume")),
         ("overlap", settings(job, "overlap")),
+        ("queue", settings(job, "queue")),
+        ("limits", settings(job, "limits")),
         ("weight", settings(job, "weight")),
         ("placement", settings(job, "placement")),
         ("timeout", settings(job, "timeout")),

@@ -151,7 +151,7 @@ const WHOLE: &[(&str, &str)] = &[
     ),
     (
         "name: a\nTASK\n",
-        "j.yaml:1:1: `kind` is missing: write `kind: Job` or `kind: Calendar`",
+        "j.yaml:1:1: `kind` is missing: write `kind: Job`, `kind: Calendar` or `kind: Queue`",
     ),
     (
         "kind: Job\nkind: Job\nname: a\nTASK\n",

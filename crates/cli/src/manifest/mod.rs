@@ -1,4 +1,4 @@
-//! Manifests: YAML files in, jobs and calendars out, or every fault with its file, line, column and key.
+//! Manifests: YAML files in, jobs, calendars and queues out, or every fault with its file, line, column and key.
 //!
 //! A file may hold several documents. Nothing is sent anywhere before everything was understood, and all faults are
 //! reported at once. What types alone do not check is checked here too, so that the line can be named; the server checks
@@ -8,7 +8,7 @@ mod fault;
 mod places;
 mod source;
 
-use drumtower_core::model::{CalendarSpec, JobSpec, SpecError};
+use drumtower_core::model::{CalendarSpec, JobSpec, QueueSpec, SpecError};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_saphyr::Error;
@@ -35,6 +35,7 @@ pub struct Document {
 pub enum Spec {
     Job(Box<JobSpec>),
     Calendar(CalendarSpec),
+    Queue(QueueSpec),
 }
 
 impl Document {
@@ -57,6 +58,11 @@ impl Document {
                 spec.namespace.to_string(),
                 spec.name.to_string(),
             ),
+            Spec::Queue(spec) => (
+                Kind::Queue,
+                spec.namespace.to_string(),
+                spec.name.to_string(),
+            ),
         }
     }
 
@@ -65,6 +71,7 @@ impl Document {
         let body = match &self.spec {
             Spec::Job(spec) => serde_json::to_value(spec),
             Spec::Calendar(spec) => serde_json::to_value(spec),
+            Spec::Queue(spec) => serde_json::to_value(spec),
         };
         body.map_err(|error| Failure::failed(format!("{}: {error}", self.place())))
     }
@@ -74,6 +81,7 @@ impl Document {
         let yaml = match &self.spec {
             Spec::Job(spec) => serde_saphyr::to_string(spec),
             Spec::Calendar(spec) => serde_saphyr::to_string(spec),
+            Spec::Queue(spec) => serde_saphyr::to_string(spec),
         };
         yaml.map_err(|error| {
             Failure::failed(format!("{} has no form in YAML: {error}", self.title()))
@@ -99,10 +107,11 @@ struct Peek {
     kind: Option<Kind>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 pub enum Kind {
     Job,
     Calendar,
+    Queue,
 }
 
 impl Kind {
@@ -111,6 +120,7 @@ impl Kind {
         match self {
             Self::Job => "Job",
             Self::Calendar => "Calendar",
+            Self::Queue => "Queue",
         }
     }
 
@@ -118,6 +128,7 @@ impl Kind {
         match self {
             Self::Job => "job",
             Self::Calendar => "calendar",
+            Self::Queue => "queue",
         }
     }
 
@@ -132,6 +143,7 @@ impl Kind {
         match self {
             Self::Job => format!("\"{}\"", object["revision"]),
             Self::Calendar => format!("\"v{}\"", object["version"]),
+            Self::Queue => format!("\"q{}\"", object["revision"]),
         }
     }
 }
@@ -143,10 +155,11 @@ pub fn parse(source: &Source) -> (Vec<Document>, Vec<Fault>) {
     let mut places = read::<Places>(&source.text);
     let mut jobs = read::<JobSpec>(&source.text);
     let mut calendars = read::<CalendarSpec>(&source.text);
+    let mut queues = read::<QueueSpec>(&source.text);
     for peek in read::<Peek>(&source.text) {
         let places = places.next().and_then(Result::ok);
-        let (job, calendar) = (jobs.next(), calendars.next());
-        let read = match (peek, job, calendar) {
+        let (job, calendar, queue) = (jobs.next(), calendars.next(), queues.next());
+        let read = match (peek, job, calendar, queue) {
             (Err(error), ..) => Err(error),
             (Ok(Peek { kind: None }), ..) => {
                 faults.push(kindless(source, places.as_ref()));
@@ -158,14 +171,22 @@ pub fn parse(source: &Source) -> (Vec<Document>, Vec<Fault>) {
                 }),
                 _,
                 Some(calendar),
+                _,
             ) => calendar.map(Spec::Calendar),
             (
                 Ok(Peek {
                     kind: Some(Kind::Job),
                 }),
                 Some(job),
-                _,
+                ..,
             ) => job.map(|spec| Spec::Job(Box::new(spec))),
+            (
+                Ok(Peek {
+                    kind: Some(Kind::Queue),
+                }),
+                ..,
+                Some(queue),
+            ) => queue.map(Spec::Queue),
             _ => continue,
         };
         let read = read.map_err(|error| describe(source, &error, places.as_ref()));
@@ -200,7 +221,8 @@ fn kindless(source: &Source, places: Option<&Places>) -> Fault {
         line: places.map_or(1, Places::line),
         column: 1,
         field: None,
-        message: "`kind` is missing: write `kind: Job` or `kind: Calendar`".to_owned(),
+        message: "`kind` is missing: write `kind: Job`, `kind: Calendar` or `kind: Queue`"
+            .to_owned(),
     }
 }
 
@@ -242,6 +264,7 @@ fn check(source: &Source, spec: Spec, places: Option<&Places>) -> Result<Spec, F
     let checked: Result<(), SpecError> = match &spec {
         Spec::Job(spec) => spec.check(),
         Spec::Calendar(spec) => spec.days().map(|_| ()),
+        Spec::Queue(spec) => spec.limits().map(|_| ()),
     };
     let Err(error) = checked else {
         return Ok(spec);

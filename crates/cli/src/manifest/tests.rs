@@ -128,11 +128,11 @@ fn faults_of_calendars_name_their_place_too() {
         ),
         (
             HOLIDAYS.replace("kind: Calendar", "kind: Workflow"),
-            "jobs.yaml:1:7: kind: unknown value `Workflow`: there is Job, Calendar",
+            "jobs.yaml:1:7: kind: unknown value `Workflow`: there is Job, Calendar, Queue",
         ),
         (
             HOLIDAYS.replace("kind: Calendar\n", ""),
-            "jobs.yaml:1:1: `kind` is missing: write `kind: Job` or `kind: Calendar`",
+            "jobs.yaml:1:1: `kind` is missing: write `kind: Job`, `kind: Calendar` or `kind: Queue`",
         ),
     ];
     for (text, expected) in cases {

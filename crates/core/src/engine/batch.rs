@@ -10,9 +10,9 @@ use serde::Serialize;
 use crate::change::{ChangeSet, JobChange, LetterChange, Prune, RunChange, ScheduleChange};
 use crate::fault::{Fault, armed};
 use crate::model::{
-    AuditEntry, CalendarVersion, Checkpoint, IdempotencyEntry, JobId, JobVersion, JsonText, Limits,
-    LockRef, NamespaceName, Now, Run, RunId, SegmentId, SettingKey, SettingRow, SweepCause,
-    TokenId, Unfired, WallMs,
+    AuditEntry, CalendarVersion, Checkpoint, GateKey, IdempotencyEntry, JobId, JobVersion,
+    JsonText, Limits, LockRef, NamespaceName, Now, QueueRef, QueueRow, Run, RunId, SegmentId,
+    SettingKey, SettingRow, SweepCause, TokenId, Unfired, WallMs,
 };
 
 use super::{Effect, Engine};
@@ -55,6 +55,8 @@ pub(super) struct Building {
     keys: Vec<IdempotencyEntry>,
     tokens: BTreeSet<TokenId>,
     settings: BTreeSet<SettingKey>,
+    queues: BTreeMap<QueueRef, QueueRow>,
+    rates: BTreeSet<GateKey>,
     locks: BTreeSet<LockRef>,
     audit: Vec<AuditEntry>,
     letters: BTreeMap<RunId, LetterChange>,
@@ -126,6 +128,8 @@ impl Building {
             + self.keys.len()
             + self.tokens.len()
             + self.settings.len()
+            + self.queues.len()
+            + self.rates.len()
             + self.locks.len()
             + self.audit.len()
             + self.letters.len()
@@ -175,6 +179,17 @@ impl Building {
         let value = row.value.as_ref();
         self.document_bytes += value.map_or(0, |text| text.as_str().len());
         self.settings.insert(row.key.clone());
+    }
+
+    pub(super) fn queue(&mut self, row: QueueRow) {
+        self.document_bytes += document_bytes(&row.spec);
+        self.queues.insert(row.queue(), row);
+    }
+
+    pub(super) fn rate(&mut self, gate: GateKey) {
+        if !armed(Fault::RateNotWritten) {
+            self.rates.insert(gate);
+        }
     }
 
     pub(super) fn lock(&mut self, lock: &LockRef) {
@@ -346,6 +361,15 @@ impl Engine {
             .settings
             .into_iter()
             .filter_map(|key| Some((key.clone(), self.settings.get(&key)?.clone())))
+            .collect();
+        changes.queues = built.queues;
+        changes.rates = built
+            .rates
+            .into_iter()
+            .map(|gate| {
+                let row = self.rate_row(&gate);
+                (gate, row)
+            })
             .collect();
         changes.locks = built
             .locks

@@ -8,22 +8,27 @@ use std::collections::BTreeMap;
 
 use crate::change::ChangeSet;
 use crate::model::{
-    CalendarVersion, Counters, Epoch, JobRecord, JobVersion, LockRow, NamespaceName, Now, Run,
-    RunState, SegmentId, SegmentRow, SessionId, SettingRow, SweepCause, SweepRow, TokenRow,
+    CalendarVersion, Counters, Epoch, GateKey, JobRecord, JobVersion, LockRow, NamespaceName, Now,
+    QueueRow, RateRow, Run, RunState, SegmentId, SegmentRow, SessionId, SettingRow, SweepCause,
+    SweepRow, TokenRow,
 };
 use crate::wheel::Wheel;
 
+use super::admit::Enter;
 use super::batch::Building;
 use super::calendars::Calendars;
 use super::delays::{Delays, minute_of_key};
 use super::evict::Idle;
 use super::fleet::{Fleet, Held};
+use super::gates::Gates;
 use super::jobs::Jobs;
 use super::keys::Keys;
 use super::letters::Letters;
-use super::lines::{Lines, Waiting};
+use super::lines::Lines;
 use super::load::Loads;
 use super::locks::Locks;
+use super::pens::Pens;
+use super::queues::Queues;
 use super::read_ahead::ReadAhead;
 use super::runs::Runs;
 use super::segments::Segments;
@@ -42,6 +47,10 @@ pub struct Boot {
     pub counters: Vec<((SegmentId, NamespaceName), Counters)>,
     pub tokens: Vec<TokenRow>,
     pub settings: Vec<SettingRow>,
+    /// Every queue that was ever defined.
+    pub queues: Vec<QueueRow>,
+    /// How far rates have been used.
+    pub rates: Vec<(GateKey, RateRow)>,
     /// Every lock that is held.
     pub locks: Vec<LockRow>,
     /// The jobs of the active runs, deleted ones too.
@@ -129,6 +138,9 @@ impl Engine {
             delays: Delays::default(),
             calendars: Calendars::default(),
             sweeps: Sweeps::default(),
+            queues: Queues::default(),
+            gates: Gates::default(),
+            pens: Pens::default(),
             building: Building::default(),
             looked_up: BTreeMap::new(),
             users_asked: BTreeMap::new(),
@@ -145,6 +157,12 @@ impl Engine {
             engine.effect(Effect::Alarm { text });
         }
         engine.sweeps.load(boot.sweeps);
+        for row in boot.queues {
+            engine.queues.put(row);
+        }
+        for (key, row) in boot.rates {
+            engine.revive_rate(now, &key, row);
+        }
         for record in boot.jobs {
             engine.adopt_job(record);
         }
@@ -160,6 +178,7 @@ impl Engine {
         for key in boot.parked_keys {
             match minute_of_key(&key) {
                 Some(minute) => engine.minute_parked(minute),
+                None if key.starts_with('@') => engine.lot_known(&key),
                 None => engine.line_with_parked(&key),
             }
         }
@@ -186,12 +205,11 @@ impl Engine {
             )
         });
         let state = run.state;
-        let line = self.line_of(&compiled, run.has_failed());
-        let (waiting, ready) = (Waiting::of(&run), run.ready());
+        let ready = run.ready();
         self.hold_run(run, compiled);
         match (state, leased) {
             (RunState::Pending, None) if ready > now.wall => self.arm_run(id, ready),
-            (RunState::Pending, None) => self.lines.push(line, waiting),
+            (RunState::Pending, None) => self.enter_line(id, Enter::Kept),
             (RunState::Scheduled | RunState::Running, Some((worker, process, attempt, fence))) => {
                 self.expect_worker(now, &worker, process);
                 self.fleet.expect_mut(process).attempts.insert(
@@ -202,6 +220,8 @@ impl Engine {
                         sent: None,
                     },
                 );
+                self.join_pen_of(id);
+                self.hold_places(id);
             }
             (state, _) => panic!(
                 "{id} is {} in the active table with an attempt that does not fit",

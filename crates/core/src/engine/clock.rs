@@ -108,6 +108,7 @@ impl Engine {
                 -moved
             ));
         }
+        self.rewrite_rates();
         if moved > 0 {
             for job in self.jobs.ids() {
                 self.arm_job(job);

@@ -75,7 +75,7 @@ pub(super) fn gone<T: Serialize>(before: &T) -> Vec<Change> {
     diff(&document(before), &json!({}))
 }
 
-/// That a schedule stopped, or goes on.
+/// That a schedule or a queue stopped, or goes on.
 pub(super) fn paused(paused: bool) -> Vec<Change> {
     diff(&json!({"paused": !paused}), &json!({"paused": paused}))
 }

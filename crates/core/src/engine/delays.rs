@@ -12,8 +12,8 @@ use crate::fault::{Fault, armed};
 use crate::model::{Limits, Now, Run, RunId, RunState, WallMs};
 use crate::wheel;
 
+use super::admit::Enter;
 use super::jobs::Compiled;
-use super::lines::Waiting;
 use super::time::Timer;
 use super::{Engine, LoadKey};
 
@@ -71,6 +71,13 @@ pub(super) fn minute_of_key(key: &str) -> Option<i64> {
     key.strip_prefix("due/")?.parse().ok()
 }
 
+impl Delays {
+    /// Whether the run waits in memory for its time.
+    pub(super) fn holds(&self, run: RunId) -> bool {
+        self.waiting.contains_key(&run)
+    }
+}
+
 impl Engine {
     /// Takes a run that is not due yet; its job is resident.
     pub(super) fn delay_run(&mut self, mut run: Run, compiled: &Arc<Compiled>) {
@@ -125,22 +132,16 @@ impl Engine {
         let Some(resident) = self.runs.get(id) else {
             return;
         };
-        let (run, compiled) = (&resident.run, Arc::clone(&resident.compiled));
-        let again = run.has_failed();
+        let run = &resident.run;
         if run.state != RunState::Pending {
             return;
         }
-        let (ready, waiting) = (run.ready(), Waiting::of(run));
+        let ready = run.ready();
         if ready > now.wall && !armed(Fault::TimerBelieved) {
             self.arm_run(id, ready);
             return;
         }
-        let line = self.line_of(&compiled, again);
-        if self.lines.must_park(line) {
-            self.park_resident(id, line);
-        } else {
-            self.lines.push(line, waiting);
-        }
+        self.enter_line(id, Enter::Fresh);
     }
 
     /// A run that ended does not wait any more.

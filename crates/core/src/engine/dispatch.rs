@@ -7,7 +7,7 @@ use crate::model::{Attempt, Now, ProcessId, Reason, Run, RunId, RunState};
 use crate::placement;
 
 use super::fleet::{Held, Members};
-use super::lines::{LineIx, Waiting};
+use super::lines::{Head, LineIx, Waiting};
 use super::{Assign, AttemptRef, Effect, Engine, ToWorker};
 
 /// The process that lost the attempt before this one.
@@ -28,13 +28,29 @@ impl Engine {
         for scan in self.lines.short_lines(self.acknowledged) {
             self.want(scan);
         }
+        self.read_lots();
     }
 
-    /// Assigns the first run of an active line, or takes a worker out of it that has gone silent.
+    /// Serves the first run of an active line, or finds that it must wait.
     fn serve_line(&mut self, now: Now, ix: LineIx) {
-        let Some(run) = self.lines.pop(ix) else {
-            return;
-        };
+        match self.lines.line(ix).next() {
+            Some(Head::Run) => {
+                if let Some(run) = self.lines.pop(ix) {
+                    self.serve_run(now, ix, run);
+                }
+            }
+            Some(Head::Pen(pen)) => {
+                if let Some(run) = self.next_in_pen(pen) {
+                    self.serve_run(now, ix, run);
+                    self.settle_pen(pen);
+                }
+            }
+            None => {}
+        }
+    }
+
+    /// Assigns a run, or takes a worker out of its line that has gone silent.
+    fn serve_run(&mut self, now: Now, ix: LineIx, run: RunId) {
         let resident = self.runs.expect(run);
         let policy = resident.compiled.version.spec.placement;
         let lost_by = lost_by(&resident.run);
@@ -72,10 +88,14 @@ impl Engine {
         }
     }
 
-    /// Puts a resident run at the head of its line.
-    pub(super) fn back_in_line(&mut self, ix: LineIx, run: RunId) {
-        let waiting = Waiting::of(&self.runs.expect(run).run);
-        self.lines.push_front(ix, waiting);
+    /// Puts a resident run back where it was taken from.
+    fn back_in_line(&mut self, ix: LineIx, run: RunId) {
+        let resident = self.runs.expect(run);
+        let waiting = Waiting::of(&resident.run);
+        match resident.pen {
+            Some(pen) => self.back_in_pen(pen, waiting),
+            None => self.lines.push_front(ix, waiting),
+        }
     }
 
     fn assign(&mut self, now: Now, id: RunId, process: ProcessId) {
@@ -137,6 +157,7 @@ impl Engine {
             weight: compiled.requirement.weight,
         };
         self.building.run_updated(id);
+        self.take_places(id);
         self.effect(Effect::Send {
             stream,
             message: ToWorker::Assign(Box::new(assign)),

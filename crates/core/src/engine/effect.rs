@@ -2,7 +2,8 @@
 
 use crate::model::{
     CalendarRef, CalendarVersion, CheckpointMark, JobName, JobRecord, LockRef, LockRow,
-    NamespaceName, Run, RunId, SettingName, SettingRow, SpecError, Task, TokenRow, WallMs,
+    NamespaceName, QueueRef, QueueRow, Run, RunId, SettingName, SettingRow, SpecError, Task,
+    TokenRow, WallMs,
 };
 
 use super::{AttemptRef, JobRef, StreamId, Ticket};
@@ -61,6 +62,11 @@ pub enum Reply {
         row: Box<SettingRow>,
         created: bool,
     },
+    /// `created` tells a new queue from a changed or unchanged one.
+    Queue {
+        row: Box<QueueRow>,
+        created: bool,
+    },
     /// The caller holds it.
     Lock(Box<LockRow>),
 }
@@ -91,6 +97,16 @@ pub enum Refusal {
     },
     #[error("there are already {0} calendars: delete one that no job uses")]
     TooManyCalendars(usize),
+    #[error("there is no queue `{}` in namespace `{}`", .0.name, .0.namespace)]
+    NoSuchQueue(QueueRef),
+    #[error("there is already a queue `{}` in namespace `{}`", .0.name, .0.namespace)]
+    QueueThere(QueueRef),
+    #[error("queue `{}` stands at revision {current}, not {given}: read it again and repeat the edit", queue.name)]
+    StaleQueue {
+        queue: QueueRef,
+        given: u64,
+        current: u64,
+    },
     #[error("there is no run {0}")]
     NoSuchRun(RunId),
     #[error(

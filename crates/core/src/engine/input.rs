@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use crate::model::{
     Actor, AttemptOutcome, CalendarRef, CalendarSpec, Checkpoint, Fence, IdempotencyEntry,
     IdempotencyHash, JobId, JobName, JobRecord, JobSpec, JobVersion, JsonText, LockRef,
-    LockRequest, LogLocator, NamespaceName, ProcessId, Run, RunId, SettingKey, SweepCause, TokenId,
-    Verdict, WallMs, WorkerName,
+    LockRequest, LogLocator, NamespaceName, ProcessId, QueueRef, QueueSpec, Run, RunId, SettingKey,
+    SweepCause, TokenId, Verdict, WallMs, WorkerName,
 };
 
 /// Names a caller that waits for a reply.
@@ -58,6 +58,22 @@ pub enum Command {
     /// Refused while a job uses it.
     DeleteCalendar {
         calendar: CalendarRef,
+        condition: Condition,
+    },
+    PutQueue {
+        spec: QueueSpec,
+        condition: Condition,
+    },
+    PauseQueue {
+        queue: QueueRef,
+        condition: Condition,
+    },
+    ResumeQueue {
+        queue: QueueRef,
+        condition: Condition,
+    },
+    DeleteQueue {
+        queue: QueueRef,
         condition: Condition,
     },
     TriggerRuns {

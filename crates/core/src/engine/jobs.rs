@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::model::{
-    CatchUp, JobId, JobRecord, JobRow, JobSpec, JobVersion, MisfirePolicy, MonoMs, Requirement,
-    RetryPolicy, ScheduleRow, SpecError, Task, Unfired, WallMs,
+    CatchUp, JobId, JobRecord, JobRow, JobSpec, JobVersion, MisfirePolicy, MonoMs, ParsedLimits,
+    QueueRef, Requirement, RetryPolicy, ScheduleRow, SpecError, Task, Unfired, WallMs,
 };
 use crate::schedule::Schedule;
 use crate::wheel;
@@ -28,6 +28,7 @@ pub(super) struct Compiled {
     pub(super) timeout_ms: u64,
     pub(super) progress_timeout_ms: Option<u64>,
     pub(super) retry: RetryPolicy,
+    pub(super) limits: Option<ParsedLimits>,
     /// Where runs that are tried again wait, when that is not where the others do.
     pub(super) retried: Option<(Arc<str>, Requirement)>,
 }
@@ -45,6 +46,7 @@ impl Compiled {
             progress_timeout_ms: spec.parsed_progress_timeout()?,
             retried: retried(&requirement, &spec.parsed_retry()?),
             retry: spec.parsed_retry()?,
+            limits: spec.parsed_limits()?,
             park_key: Arc::from(requirement.park_key()),
             requirement,
             version,
@@ -67,10 +69,29 @@ impl Compiled {
             progress_timeout_ms: spec.parsed_progress_timeout().unwrap_or(None),
             retried: retried(&requirement, &retry),
             retry,
+            limits: spec.parsed_limits().unwrap_or(None),
             park_key: Arc::from(requirement.park_key()),
             requirement,
             version,
         }
+    }
+
+    /// Whether its runs must pass any gate.
+    pub(super) fn is_gated(&self) -> bool {
+        self.limits.is_some() || self.version.spec.queue.is_some()
+    }
+
+    pub(super) fn queue(&self) -> Option<QueueRef> {
+        let name = self.version.spec.queue.clone()?;
+        let namespace = self.version.spec.namespace.clone();
+        Some(QueueRef { namespace, name })
+    }
+
+    /// What says which gates its runs must pass, but for what queues say.
+    pub(super) fn gating(&self) -> (bool, Option<QueueRef>, Option<&str>) {
+        let per_key = self.limits.as_ref().and_then(|it| it.per_key.as_ref());
+        let pointer = per_key.map(|per_key| per_key.pointer.as_str());
+        (self.limits.is_some(), self.queue(), pointer)
     }
 
     pub(super) fn task(&self) -> &Task {

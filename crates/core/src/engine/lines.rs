@@ -5,8 +5,8 @@
 //! never takes more than its window. While anything is parked, new runs of the line are parked too: first come, first
 //! served.
 //!
-//! A scan reads what was committed when it began. What was parked in a later batch is not all found by it, so the line
-//! counts as parked until a scan that began after that batch has come to the end.
+//! Runs that limits hold back do not stand in the line itself: they wait in pens (`pens.rs`), and of those that share a gate one
+//! at a time stands in line. So what is blocked takes no place of what is not.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -15,6 +15,8 @@ use crate::fault::{Fault, armed};
 use crate::model::{Limits, ProcessId, Requirement, Run, RunId};
 
 use super::jobs::Compiled;
+use super::lot::Lot;
+use super::pens::PenId;
 use super::{Engine, LoadKey};
 
 /// Index of a line; lines are never removed.
@@ -24,8 +26,15 @@ pub(super) struct LineIx(usize);
 /// A run in line, and how much of the window it takes: one place, and another for each half KiB of parameters.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waiting {
-    run: RunId,
-    places: usize,
+    pub(super) run: RunId,
+    pub(super) places: usize,
+}
+
+/// What is served next in a line.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Head {
+    Run,
+    Pen(PenId),
 }
 
 const PLACE_BYTES: usize = 512;
@@ -50,17 +59,16 @@ pub(super) struct Line {
     queue: VecDeque<Waiting>,
     /// The sum of the places in `queue`.
     length: usize,
+    /// Pens whose turn it may be, by the run at their head.
+    ready: BTreeSet<(RunId, PenId)>,
+    /// How many runs wait in pens of this line.
+    penned: usize,
     /// Workers that are able, connected, fresh and have credit for one run of this line.
     members: Vec<ProcessId>,
     places: BTreeMap<ProcessId, usize>,
     /// Counts picks, for placement.
     pub(super) turn: u64,
-    /// The store may hold parked runs of this line.
-    parked: bool,
-    /// The last batch that parked one.
-    last_parked: u64,
-    /// A read of parked runs is under way; every batch up to this one was visible when it began.
-    scan: Option<u64>,
+    lot: Lot,
 }
 
 const PRIORITIES: usize = Limits::PRIORITY as usize + 1;
@@ -116,12 +124,12 @@ impl Lines {
             key,
             queue: VecDeque::new(),
             length: 0,
+            ready: BTreeSet::new(),
+            penned: 0,
             members: Vec::new(),
             places: BTreeMap::new(),
             turn: 0,
-            parked: false,
-            last_parked: 0,
-            scan: None,
+            lot: Lot::default(),
         });
         ix
     }
@@ -133,14 +141,12 @@ impl Lines {
 
     pub(super) fn must_park(&self, ix: LineIx) -> bool {
         let line = self.line(ix);
-        line.parked || line.length >= self.window || self.length >= Limits::READY_TOTAL
+        line.lot.has_parked() || line.length >= self.window || self.length >= Limits::READY_TOTAL
     }
 
     /// A run of the line goes into the store instead of memory, by batch `seq`.
     pub(super) fn parked(&mut self, ix: LineIx, seq: u64) {
-        let line = self.line_mut(ix);
-        line.parked = true;
-        line.last_parked = seq;
+        self.line_mut(ix).lot.park(seq);
         self.with_parked.insert(ix);
     }
 
@@ -153,6 +159,38 @@ impl Lines {
     pub(super) fn push_front(&mut self, ix: LineIx, waiting: Waiting) {
         self.line_mut(ix).queue.push_front(waiting);
         self.grown(ix, waiting);
+    }
+
+    /// A pen stands in line, or no more.
+    pub(super) fn set_ready(&mut self, ix: LineIx, head: RunId, pen: PenId, ready: bool) {
+        let pens = &mut self.line_mut(ix).ready;
+        match ready {
+            true => pens.insert((head, pen)),
+            false => pens.remove(&(head, pen)),
+        };
+        self.settle(ix);
+    }
+
+    /// So many more runs wait in pens of the line, or fewer.
+    pub(super) fn penned(&mut self, ix: LineIx, change: isize) {
+        let line = self.line_mut(ix);
+        line.penned = line.penned.saturating_add_signed(change);
+    }
+
+    /// Takes all these runs out of their lines.
+    pub(super) fn remove_all(&mut self, runs: &BTreeSet<RunId>) {
+        for index in 0..self.lines.len() {
+            let queue = &mut self.lines[index].queue;
+            let mut places = 0;
+            queue.retain(|waiting| {
+                let gone = runs.contains(&waiting.run);
+                places += if gone { waiting.places } else { 0 };
+                !gone
+            });
+            if places > 0 {
+                self.shrunk(LineIx(index), places);
+            }
+        }
     }
 
     pub(super) fn pop(&mut self, ix: LineIx) -> Option<RunId> {
@@ -216,7 +254,8 @@ impl Lines {
     fn settle(&mut self, ix: LineIx) {
         let line = &self.lines[ix.0];
         let active = &mut self.active[line.requirement.priority.min(Limits::PRIORITY) as usize];
-        if line.queue.is_empty() || line.members.is_empty() {
+        let empty = line.queue.is_empty() && line.ready.is_empty();
+        if empty || line.members.is_empty() {
             active.remove(&ix);
         } else {
             active.insert(ix);
@@ -234,9 +273,9 @@ impl Lines {
         with_parked
             .filter_map(|ix| {
                 let line = &mut lines[ix.0];
-                let short = line.scan.is_none() && line.length <= low;
+                let short = line.lot.can_be_read() && line.length <= low;
                 short.then(|| {
-                    line.scan = Some(acknowledged);
+                    line.lot.begin_scan(acknowledged);
                     LoadKey::Parked {
                         key: line.key.to_string(),
                         after: None,
@@ -257,10 +296,8 @@ impl Lines {
                 after: last,
             });
         }
-        let began_at = line.scan.take().unwrap_or(0);
-        let missed = line.last_parked > began_at && !armed(Fault::ScanNotRepeated);
-        line.parked = !all || missed;
-        if !line.parked {
+        line.lot.end_scan(all, !armed(Fault::ScanNotRepeated));
+        if !line.lot.has_parked() {
             self.with_parked.remove(&ix);
         }
         None
@@ -268,14 +305,24 @@ impl Lines {
 }
 
 impl Line {
-    /// How many runs stand in it.
+    /// How many runs stand in it, or wait in its pens.
     pub(super) fn waiting(&self) -> usize {
-        self.queue.len()
+        self.queue.len() + self.penned
     }
 
-    /// The run that is given out next.
+    /// The run at its head, those in pens aside.
     pub(super) fn head(&self) -> Option<RunId> {
         self.queue.front().map(|waiting| waiting.run)
+    }
+
+    /// What is served next: the older of the run at the head and the first pen.
+    pub(super) fn next(&self) -> Option<Head> {
+        match (self.head(), self.ready.first()) {
+            (None, None) => None,
+            (Some(run), Some((first, pen))) if *first < run => Some(Head::Pen(*pen)),
+            (None, Some((_, pen))) => Some(Head::Pen(*pen)),
+            (Some(_), _) => Some(Head::Run),
+        }
     }
 
     /// What its runs are parked under.
@@ -284,7 +331,7 @@ impl Line {
     }
 
     pub(super) fn has_parked(&self) -> bool {
-        self.parked
+        self.lot.has_parked()
     }
 
     pub(super) fn members(&self) -> &[ProcessId] {
@@ -304,12 +351,16 @@ impl Engine {
 
     /// A line that has parked runs in the store, known by its key alone.
     pub(super) fn line_with_parked(&mut self, key: &str) {
-        let ix = match (self.lines.find(key), Requirement::from_park_key(key)) {
+        let ix = self.line_keyed(key);
+        self.lines.parked(ix, 0);
+    }
+
+    pub(super) fn line_keyed(&mut self, key: &str) -> LineIx {
+        match (self.lines.find(key), Requirement::from_park_key(key)) {
             (Some(ix), _) => ix,
             (None, Some(requirement)) => self.add_line(Arc::from(key), requirement),
             (None, None) => panic!("`{key}` is not a key that runs are parked under"),
-        };
-        self.lines.parked(ix, 0);
+        }
     }
 
     fn add_line(&mut self, key: Arc<str>, requirement: Requirement) -> LineIx {

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use crate::fault::{Fault, armed};
 use crate::model::{Now, Run, RunId, RunState, WallMs};
 
+use super::admit::Enter;
 use super::delays::minute_of_key;
-use super::lines::Waiting;
 use super::{Engine, Input, LOAD_ROWS, LoadKey, LoadRequest, Loaded, LoadedRow, Step};
 
 #[derive(Debug, Default)]
@@ -140,16 +140,13 @@ impl Engine {
             return;
         }
         let compiled = self.pinned(run.job, run.job_version);
-        let line = self.line_of(&compiled, run.has_failed());
-        let (id, ready, waiting) = (run.id, run.ready(), Waiting::of(&run));
-        let delayed = run.parked.as_deref().and_then(minute_of_key).is_some();
+        let (id, ready, parked) = (run.id, run.ready(), run.parked.clone());
         self.hold_run(run, compiled);
         if ready > self.now.wall {
             self.arm_run(id, ready);
-        } else if delayed && self.lines.must_park(line) {
-            self.park_resident(id, line);
         } else {
-            self.lines.push(line, waiting);
+            let how = parked.as_deref().map_or(Enter::Kept, Enter::ReadFrom);
+            self.enter_line(id, how);
         }
     }
 
@@ -161,6 +158,8 @@ impl Engine {
         }
         if let Some(minute) = minute_of_key(key) {
             self.minute_scanned(minute, last, all);
+        } else if key.starts_with('@') {
+            self.lot_scanned(key, last, all);
         } else if let Some(next) = self.lines.scanned(key, last, all) {
             self.want(next);
         }

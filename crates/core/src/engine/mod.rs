@@ -16,6 +16,7 @@
 //!
 //! A broken invariant panics: the driver drops the engine and boots it anew.
 
+mod admit;
 mod batch;
 mod boot;
 mod calendars;
@@ -31,15 +32,21 @@ mod figures;
 mod fire_job;
 mod fleet;
 mod fleet_view;
+mod gates;
 mod input;
 mod jobs;
 mod keys;
 mod letters;
+mod limits;
 mod lines;
 mod load;
 mod locks;
+mod lot;
 mod marks;
+mod pens;
 mod plan_job;
+mod queue_view;
+mod queues;
 mod read_ahead;
 mod retry;
 mod runs;
@@ -68,18 +75,23 @@ pub use input::{
     Trigger, When, WorkerEvent,
 };
 
+pub use queue_view::{Held, Hindrance, KeyView, QueueView};
+
 use batch::Building;
 use calendars::Calendars;
 use clock::Hold;
 use delays::Delays;
 use evict::Idle;
 use fleet::Fleet;
+use gates::Gates;
 use jobs::Jobs;
 use keys::Keys;
 use letters::Letters;
 use lines::Lines;
 use load::Loads;
 use locks::Locks;
+use pens::Pens;
+use queues::Queues;
 use read_ahead::ReadAhead;
 use runs::Runs;
 use segments::Segments;
@@ -166,6 +178,9 @@ pub struct Engine {
     delays: Delays,
     calendars: Calendars,
     sweeps: Sweeps,
+    queues: Queues,
+    gates: Gates,
+    pens: Pens,
     building: Building,
     /// Runs that a command asked for and that are finished or unknown; gone after that command.
     looked_up: BTreeMap<RunId, Option<Run>>,

@@ -12,6 +12,7 @@ use crate::model::{
 use super::jobs::{Compiled, Job};
 use super::lines::{LineIx, Waiting};
 use super::marks::Marks;
+use super::pens::PenId;
 use super::{AttemptRef, Effect, Engine};
 
 #[derive(Debug)]
@@ -19,6 +20,10 @@ pub(super) struct Resident {
     pub(super) run: Run,
     /// The job version it is pinned to.
     pub(super) compiled: Arc<Compiled>,
+    /// Where it waits, or waited before it was leased, when limits concern it.
+    pub(super) pen: Option<PenId>,
+    /// It holds a place at each gate of its pen.
+    pub(super) holds: bool,
 }
 
 #[derive(Debug, Default)]
@@ -36,6 +41,10 @@ impl Runs {
 
     pub(super) fn get_mut(&mut self, id: RunId) -> Option<&mut Resident> {
         self.resident.get_mut(&id)
+    }
+
+    pub(super) fn all(&self) -> impl Iterator<Item = &Resident> {
+        self.resident.values()
     }
 
     #[cfg(test)]
@@ -144,6 +153,11 @@ impl Engine {
             self.delay_run(run, compiled);
             return;
         }
+        let gates = self.gates_of(&run, compiled);
+        if !gates.is_empty() {
+            self.create_penned(run, compiled, &gates);
+            return;
+        }
         let line = self.line_of(compiled, false);
         if self.lines.must_park(line) {
             let seq = self.building_seq();
@@ -168,7 +182,12 @@ impl Engine {
         error: Option<String>,
     ) {
         let seq = self.building_seq();
-        let Some(Resident { mut run, compiled }) = self.runs.resident.remove(&id) else {
+        self.free_places(id);
+        self.leave_pen(id);
+        let Some(Resident {
+            mut run, compiled, ..
+        }) = self.runs.resident.remove(&id)
+        else {
             panic!("{id} ended but is not resident");
         };
         run.transition(state, now.wall, reason);
@@ -200,7 +219,12 @@ impl Engine {
     /// Takes a run into memory, which keeps its job there.
     pub(super) fn hold_run(&mut self, run: Run, compiled: Arc<Compiled>) {
         self.jobs.expect_mut(run.job).resident_runs += 1;
-        self.runs.insert(Resident { run, compiled });
+        self.runs.insert(Resident {
+            run,
+            compiled,
+            pen: None,
+            holds: false,
+        });
     }
 
     /// Parks a resident run that is ready: its line is longer than memory should hold.
@@ -214,6 +238,7 @@ impl Engine {
     /// A resident run that waits leaves memory for the store, where it lies under `key`.
     pub(super) fn put_back(&mut self, id: RunId, key: String) {
         let seq = self.building_seq();
+        self.leave_pen(id);
         let Some(Resident { mut run, .. }) = self.runs.resident.remove(&id) else {
             panic!("{id} is parked but is not resident");
         };

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 use crate::fault::{Fault, armed};
 use crate::model::{Fence, JobId, MonoMs, Now, ProcessId, RunId, RunState, WallMs};
 
+use super::gates::GateId;
 use super::{AttemptRef, Engine, Ticket};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +23,7 @@ pub(super) enum Timer {
     Minutes,
     LockOver(Fence),
     LockWait(Ticket),
+    Gate(GateId),
 }
 
 /// A start is written with the run's next change, or alone once the attempt is this old.
@@ -102,6 +104,7 @@ impl Engine {
                 Timer::Minutes => self.read_minutes_timed(),
                 Timer::LockOver(hold) => self.lock_over(now, hold),
                 Timer::LockWait(ticket) => self.lock_wait_over(ticket),
+                Timer::Gate(gate) => self.gate_due(gate),
             }
         }
         while !self.building.is_nearly_full()

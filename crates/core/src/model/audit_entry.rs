@@ -68,16 +68,18 @@ pub enum AuditKind {
     Token,
     Setting,
     Lock,
+    Queue,
 }
 
 impl AuditKind {
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Job,
         Self::Calendar,
         Self::Run,
         Self::Token,
         Self::Setting,
         Self::Lock,
+        Self::Queue,
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -88,6 +90,7 @@ impl AuditKind {
             Self::Token => "token",
             Self::Setting => "setting",
             Self::Lock => "lock",
+            Self::Queue => "queue",
         }
     }
 }

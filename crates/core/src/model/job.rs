@@ -11,8 +11,9 @@ use serde::{Deserialize, Serialize};
 use crate::schedule::{self, AnyDay, Bounds, CalendarUse, Calendars, ScheduleEntry, ScheduleSpec};
 
 use super::{
-    Actor, CatchUp, JobId, JobName, JsonText, Limits, Misfire, MisfirePolicy, NamespaceName,
-    Notify, Requirement, Retry, RetryPolicy, SegmentId, Task, WallMs,
+    Actor, CatchUp, JobId, JobLimits, JobName, JsonText, Limits, Misfire, MisfirePolicy,
+    NamespaceName, Notify, ParsedLimits, QueueName, Requirement, Retry, RetryPolicy, SegmentId,
+    Task, WallMs,
 };
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -80,6 +81,14 @@ pub struct JobSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<serde_json::Value>")]
     pub params: Option<JsonText>,
+    /// The queue that the job's runs go through, with limits that it shares with other jobs. One that nobody has defined
+    /// limits nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>", regex(pattern = r"^[a-z0-9._-]{1,128}$"))]
+    pub queue: Option<QueueName>,
+    /// How many attempts of the job run at once, and how fast they start; without limits unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<JobLimits>,
     /// Which runs go first when there are more than workers can take: 9 is the most urgent, 0 the least.
     #[serde(default = "middle", skip_serializing_if = "is_middle")]
     #[schemars(range(max = 9))]
@@ -198,6 +207,7 @@ impl JobSpec {
         self.parsed_timeout()?;
         self.parsed_progress_timeout()?;
         self.parsed_retry()?;
+        self.parsed_limits()?;
         self.parsed_misfire()?;
         self.parsed_on_resume()?;
         self.compiled_schedule(&AnyDay).map(|_| ())
@@ -223,6 +233,11 @@ impl JobSpec {
 
     pub fn parsed_retry(&self) -> Result<RetryPolicy, SpecError> {
         self.retry.parsed("retry")
+    }
+
+    pub fn parsed_limits(&self) -> Result<Option<ParsedLimits>, SpecError> {
+        let limits = self.limits.as_ref();
+        limits.map(|limits| limits.parsed("limits")).transpose()
     }
 
     pub fn requirement(&self) -> Requirement {

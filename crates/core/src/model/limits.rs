@@ -84,6 +84,18 @@ impl Limits {
     pub const DEAD_LETTER_MS: i64 = 30 * 86_400_000;
     /// Dead letters that one request may requeue or discard.
     pub const DEAD_LETTERS_AT_ONCE: usize = 1000;
+    /// The most that a limit can say, of attempts at once or of starts in a time.
+    pub const CONCURRENCY: u32 = 1_000_000;
+    /// A JSON pointer into parameters.
+    pub const POINTER_BYTES: usize = 256;
+    /// The value of a key as it is counted by; of a longer one its hash.
+    pub const KEY_VALUE_BYTES: usize = 96;
+    pub const RATE_MIN_MS: u64 = 1_000;
+    pub const RATE_MAX_MS: u64 = 30 * 86_400_000;
+    /// Queues of one installation; all of them are held in memory.
+    pub const QUEUES: usize = 10_000;
+    /// Runs that a queue names as those who hold its places.
+    pub const QUEUE_HOLDERS: usize = 20;
     pub const PRIORITY: u32 = 9;
     pub const WEIGHT: u32 = 10_000;
     pub const IDEMPOTENCY_KEY_CHARS: usize = 256;

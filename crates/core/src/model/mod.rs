@@ -7,10 +7,12 @@ mod audit_entry;
 mod calendar;
 mod checkpoint;
 mod diff;
+mod gate;
 mod id;
 mod job;
 mod json;
 mod judgement;
+mod limit;
 mod limits;
 mod lock;
 mod loss;
@@ -18,6 +20,8 @@ mod misfire;
 mod name;
 mod notify;
 mod outcome;
+mod queue;
+mod rate_row;
 mod requirement;
 mod retry;
 mod run;
@@ -32,6 +36,7 @@ pub use calendar::{
 };
 pub use checkpoint::Checkpoint;
 pub use diff::{Change, diff};
+pub use gate::{GateKey, parked_at, pen_key};
 pub use id::{
     AuditId, Epoch, Fence, IdError, JobId, ProcessId, RunId, SegmentId, SessionId, TokenId,
     id_created_ms, id_floor, id_segment,
@@ -44,14 +49,19 @@ pub use job::{
 };
 pub use json::{JsonError, JsonText};
 pub use judgement::{AgainBy, Finality, Judgement};
+pub use limit::{JobLimits, ParsedLimits, PerKey, key_value, key_words};
 pub use limits::Limits;
 pub(crate) use lock::check_ttl;
 pub use lock::{LockRef, LockRequest, LockRow};
 pub use loss::LossCause;
 pub use misfire::{CatchUp, Misfire, MisfirePolicy};
-pub use name::{Actor, CalendarName, JobName, LockName, NameError, NamespaceName, WorkerName};
+pub use name::{
+    Actor, CalendarName, JobName, LockName, NameError, NamespaceName, QueueName, WorkerName,
+};
 pub use notify::{Notify, NotifyOn, NotifyRule};
 pub use outcome::{CountsAs, OUTCOMES, Outcome};
+pub use queue::{QueueKind, QueueRef, QueueRow, QueueSpec};
+pub use rate_row::RateRow;
 pub use requirement::{Requirement, TaskNeed};
 pub use retry::{Backoff, DeadLetter, Retry, RetryAction, RetryPolicy, RetryRule, Ruling, Verdict};
 pub use run::{

@@ -145,6 +145,10 @@ name!(
     LockName, "lock"
 );
 name!(
+    /// The name of a queue within its namespace.
+    QueueName, "queue"
+);
+name!(
     /// The name a worker goes by in listings.
     WorkerName, "worker"
 );

@@ -1,11 +1,11 @@
 //! A run's life, written down step by step. What follows on an end is what the engine would do: it asks the same tables.
 
-use drumtower_core::engine::{Load, WorkerState, WorkerView};
+use drumtower_core::engine::{Held, Hindrance, Load, WorkerState, WorkerView};
 use drumtower_core::explain::run::{Account, Known, explain};
 use drumtower_core::model::{
-    Actor, Attempt, AttemptEnd, AttemptOutcome, CancelRequest, CheckpointMark, Fence, JobId,
-    JobName, JobSpec, Judgement, NamespaceName, Origin, ProcessId, Progress, Reason, Run, RunId,
-    RunState, Transition, WallMs, WorkerName,
+    Actor, Attempt, AttemptEnd, AttemptOutcome, CancelRequest, CheckpointMark, Fence, GateKey,
+    JobId, JobName, JobSpec, Judgement, NamespaceName, Origin, ProcessId, Progress, Reason, Run,
+    RunId, RunState, Transition, WallMs, WorkerName,
 };
 use serde_json::{Value, json};
 
@@ -25,6 +25,7 @@ pub struct Life {
     pub run: Run,
     pub spec: JobSpec,
     pub fleet: Vec<WorkerView>,
+    limit: Option<Hindrance>,
     now: WallMs,
 }
 
@@ -76,6 +77,7 @@ impl Life {
             run,
             spec,
             fleet: vec![worker("mill"), worker("forge")],
+            limit: None,
             now: at(0.0),
         }
     }
@@ -212,6 +214,13 @@ impl Life {
         self
     }
 
+    /// It waits at this gate.
+    pub fn limited(mut self, gate: &str, what: Held) -> Self {
+        let gate = GateKey::parse(gate).expect("a gate");
+        self.limit = Some(Hindrance { gate, what });
+        self
+    }
+
     pub fn seen(mut self, seconds: f64) -> Account {
         self.now = at(seconds);
         let job: JobName = self.spec.name.clone();
@@ -220,6 +229,7 @@ impl Life {
             job: Some(&job),
             spec: Some(&self.spec),
             fleet: Some(&self.fleet),
+            limit: self.limit.as_ref(),
             now: self.now,
         })
     }

@@ -1,6 +1,6 @@
 //! Runs in every situation that has words of its own.
 
-use drumtower_core::engine::WorkerState;
+use drumtower_core::engine::{Held, WorkerState};
 use drumtower_core::explain::run::{Account, Known, explain};
 use drumtower_core::model::{AttemptOutcome, CheckpointMark, RunId, Verdict};
 use serde_json::json;
@@ -78,6 +78,30 @@ fn waiting() -> Vec<(&'static str, Account)> {
                 .seen(750.0),
         ),
         (
+            "waits_for_a_limit",
+            Life::new()
+                .limited("@job/7", Held::Full { held: 2, most: 2 })
+                .seen(12.0),
+        ),
+        (
+            "waits_for_a_key",
+            Life::new()
+                .limited("@queue/default/mail/=eu", Held::Full { held: 1, most: 1 })
+                .seen(12.0),
+        ),
+        (
+            "waits_for_a_rate",
+            Life::new()
+                .limited("@job/7", Held::Rate { until: at(15.0) })
+                .seen(12.0),
+        ),
+        (
+            "queue_paused",
+            Life::of_job(json!({"namespace": "billing"}))
+                .limited("@queue/billing/mail", Held::Paused)
+                .seen(90.0),
+        ),
+        (
             "no_worker",
             Life::new().change(|it| it.fleet.clear()).seen(90.0),
         ),
@@ -88,6 +112,7 @@ fn waiting() -> Vec<(&'static str, Account)> {
                 job: None,
                 spec: None,
                 fleet: None,
+                limit: None,
                 now: at(5.0),
             })
         }),
@@ -268,6 +293,7 @@ fn failed() -> Vec<(&'static str, Account)> {
                 job: None,
                 spec: None,
                 fleet: None,
+                limit: None,
                 now: at(60.0),
             })
         }),

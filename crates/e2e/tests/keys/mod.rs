@@ -4,6 +4,7 @@ mod commands;
 mod days;
 mod definition;
 mod execution;
+mod limits;
 mod missed;
 mod notices;
 mod requests;
@@ -89,6 +90,13 @@ pub const CHECKS: &[(&str, fn())] = &[
     ("task.handler", execution::handler),
     ("task.handler.name", execution::handler),
     ("params", execution::params),
+    ("queue", limits::queue),
+    ("limits", limits::concurrency),
+    ("limits.concurrency", limits::concurrency),
+    ("limits.key", limits::per_key),
+    ("limits.per_key", limits::per_key),
+    ("limits.rate", limits::rate),
+    ("limits.burst", limits::rate),
     ("priority", execution::priority),
     ("weight", execution::weight),
     ("placement", execution::placement),

@@ -103,6 +103,11 @@ fn retries() {
 }
 
 #[test]
+fn queues() {
+    read_beside(Some("drumtower dev"), "docs/concepts/queues.md", 0);
+}
+
+#[test]
 fn why() {
     read_beside(Some("drumtower dev"), "docs/concepts/why.md", 0);
 }

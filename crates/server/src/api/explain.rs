@@ -18,6 +18,7 @@ use super::problem::Problem;
 use super::query::Parameters;
 use super::time::{self, Time};
 use super::{Edge, page};
+use crate::driver::Waiter;
 
 const DAY_MS: i64 = 86_400_000;
 const DEFAULT_ROWS: usize = 1000;
@@ -53,7 +54,10 @@ pub async fn explain(
     // A server that stops knows no fleet any more; what became of times is told all the same.
     let fleet = edge.handle.workers().await.ok();
     let obstacle = fleet.and_then(|fleet| Obstacle::find(&wanted, &fleet));
-    let waiting = obstacle.map(|obstacle| obstacle.text());
+    let waiting = match obstacle {
+        Some(obstacle) => Some(obstacle.text()),
+        None => limit(&edge, &job).await?,
+    };
     let row = |row| RowView::from(row).because(waiting.as_deref());
     let explanation = Explanation {
         namespace: &job.namespace,
@@ -65,6 +69,19 @@ pub async fn explain(
         next: next.map(|next| listing.encode(&next.0.to_string())),
     };
     Ok(Json(explanation).into_response())
+}
+
+/// The limit that holds runs of the job back at the moment.
+async fn limit(edge: &Edge, job: &JobRef) -> Result<Option<String>, Problem> {
+    let JobRef { namespace, name } = job.clone();
+    let found = edge
+        .read(move |store| store.job_named(&namespace, &name))
+        .await?;
+    let Some(found) = found else {
+        return Ok(None);
+    };
+    let asked = edge.handle.hindrance(Waiter::Job(found.row.id)).await;
+    Ok(asked.ok().flatten().map(|limit| limit.text(time::now())))
 }
 
 /// The last day, unless something else is asked for.

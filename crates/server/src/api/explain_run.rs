@@ -79,11 +79,13 @@ pub async fn show(
         true => None,
         false => runs::fleet(&edge).await,
     };
+    let limit = runs::limit(&edge, &named.run).await;
     let account = explain(&Known {
         run: &named.run,
         job: named.job.as_ref(),
         spec: version.as_ref().map(|version| &version.spec),
         fleet: fleet.as_deref(),
+        limit: limit.as_ref(),
         now: time::now(),
     });
     Ok(Json(Explanation::new(&named, &account)).into_response())

@@ -12,8 +12,8 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::MethodRouter;
 use drumtower_core::engine::JobRef;
 use drumtower_core::model::{
-    CalendarName, CalendarRef, JobName, LockName, LockRef, NamespaceName, RunId, SettingKey,
-    TokenId, WorkerName,
+    CalendarName, CalendarRef, JobName, LockName, LockRef, NamespaceName, QueueName, QueueRef,
+    RunId, SettingKey, TokenId, WorkerName,
 };
 
 use super::Edge;
@@ -91,6 +91,9 @@ pub struct VersionPath(pub JobRef, pub u32);
 /// The calendar that a path names.
 pub struct CalendarPath(pub CalendarRef);
 
+/// The queue that a path names.
+pub struct QueuePath(pub QueueRef);
+
 /// The setting that a path names.
 pub struct SettingPath(pub SettingKey);
 
@@ -155,6 +158,18 @@ impl<S: Send + Sync> FromRequestParts<S> for CalendarPath {
         Ok(Self(CalendarRef {
             namespace: NamespaceName::new(&namespace)?,
             name: CalendarName::new(&name)?,
+        }))
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for QueuePath {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let (namespace, name) = pair(parts, state).await?;
+        Ok(Self(QueueRef {
+            namespace: NamespaceName::new(&namespace)?,
+            name: QueueName::new(&name)?,
         }))
     }
 }

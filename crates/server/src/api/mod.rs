@@ -37,6 +37,8 @@ mod precondition;
 mod problem;
 mod problem_pages;
 mod query;
+mod queue_view;
+mod queues;
 mod rerun;
 mod run_view;
 mod runs;
@@ -49,6 +51,7 @@ mod validator;
 mod versions;
 mod workers;
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -57,6 +60,7 @@ use axum::Router;
 use axum::http::{Method, Uri};
 use axum::middleware::from_fn_with_state;
 use axum::routing::{MethodFilter, MethodRouter, on};
+use drumtower_core::model::QueueRef;
 use drumtower_store::Read;
 use tokio::sync::watch;
 
@@ -127,6 +131,15 @@ impl Edge {
     }
 }
 
+/// How many runs of each queue wait in the store only; none when it cannot be read.
+pub async fn parked_in_queues(edge: &Edge) -> BTreeMap<QueueRef, u64> {
+    let parked = edge.read(queue_view::parked).await.unwrap_or_default();
+    let counts = parked
+        .into_iter()
+        .map(|(queue, parked)| (queue, parked.runs));
+    counts.collect()
+}
+
 fn internal(error: &dyn std::fmt::Display) -> Problem {
     tracing::error!(%error, "a request could not be answered");
     Problem::new(
@@ -192,6 +205,13 @@ fn handler_of(operation: Operation, verb: MethodFilter) -> Option<MethodRouter<E
         Operation::ListCalendarVersions => on(verb, calendars::versions),
         Operation::ListNamespaceCalendars => on(verb, calendars::list_namespace),
         Operation::ListCalendars => on(verb, calendars::list),
+        Operation::PutQueue => on(verb, queues::put),
+        Operation::ShowQueue => on(verb, queues::show),
+        Operation::DeleteQueue => on(verb, queues::delete),
+        Operation::PauseQueue => on(verb, queues::pause),
+        Operation::ResumeQueue => on(verb, queues::resume),
+        Operation::ListNamespaceQueues => on(verb, queues::list_namespace),
+        Operation::ListQueues => on(verb, queues::list),
         Operation::TriggerRun => on(verb, trigger::trigger),
         Operation::TriggerBatch => on(verb, batch::trigger),
         Operation::ListRuns => on(verb, runs::list),
@@ -228,6 +248,7 @@ fn handler_of(operation: Operation, verb: MethodFilter) -> Option<MethodRouter<E
         Operation::TestNotification => on(verb, notifications::test),
         Operation::ShowJobSchema => on(verb, jobs::schema),
         Operation::ShowCalendarSchema => on(verb, calendars::schema),
+        Operation::ShowQueueSchema => on(verb, queues::schema),
         Operation::ShowOpenapi => on(verb, openapi::show),
         Operation::ShowProblem => on(verb, problem_pages::show),
         Operation::MakeBackup => on(verb, backups::make),

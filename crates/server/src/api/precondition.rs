@@ -25,6 +25,11 @@ pub const CALENDAR: Tags = Tags {
     prefix: "v",
 };
 
+pub const QUEUE: Tags = Tags {
+    noun: "queue",
+    prefix: "q",
+};
+
 pub const SETTING: Tags = Tags {
     noun: "setting",
     prefix: "s",

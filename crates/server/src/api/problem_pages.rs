@@ -34,6 +34,7 @@ pub fn of(kind: Kind) -> &'static str {
         Kind::NoSuchSetting => page!("no_such_setting"),
         Kind::NoSuchWorker => page!("no_such_worker"),
         Kind::NoSuchLock => page!("no_such_lock"),
+        Kind::NoSuchQueue => page!("no_such_queue"),
         Kind::LockHeld => page!("lock_held"),
         Kind::LockLost => page!("lock_lost"),
         Kind::NoSuchVersion => page!("no_such_version"),

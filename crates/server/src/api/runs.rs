@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::http::Uri;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
-use drumtower_core::engine::{Command, Refusal, Reply, WorkerView};
+use drumtower_core::engine::{Command, Hindrance, Refusal, Reply, WorkerView};
 use drumtower_core::explain::run::Wait;
 use drumtower_core::explain::run_ids_from;
 use drumtower_core::model::{JobId, JobName, JobVersion, Origin, Run, RunId, RunState};
@@ -23,6 +23,7 @@ use super::query::Parameters;
 use super::run_view::{Named, RunSummary, RunView};
 use super::{Edge, internal, time};
 use crate::auth::Principal;
+use crate::driver::Waiter;
 
 const KNOWN: &[&str] = &[
     "namespace",
@@ -63,7 +64,8 @@ async fn shown(edge: &Edge, run: Run) -> Result<Response, Problem> {
         && let Some(fleet) = fleet(edge).await
     {
         let (wanted, now) = (version.spec.requirement(), time::now());
-        let wait = Wait::of(&named.run, Some(&wanted), Some(&fleet), now);
+        let limit = limit(edge, &named.run).await;
+        let wait = Wait::of(&named.run, Some(&wanted), Some(&fleet), limit.as_ref(), now);
         named.waiting = Some(wait.text(now));
     }
     Ok(Json(RunView::from(&named)).into_response())
@@ -72,6 +74,15 @@ async fn shown(edge: &Edge, run: Run) -> Result<Response, Problem> {
 /// The workers; `None` when a server that stops knows none any more, and the run is told all the same.
 pub(super) async fn fleet(edge: &Edge) -> Option<Vec<WorkerView>> {
     edge.handle.workers().await.ok()
+}
+
+/// The limit that holds a waiting run back.
+pub(super) async fn limit(edge: &Edge, run: &Run) -> Option<Hindrance> {
+    if run.state != RunState::Pending {
+        return None;
+    }
+    let asked = Waiter::Run(Box::new(run.clone()));
+    edge.handle.hindrance(asked).await.ok().flatten()
 }
 
 /// The run, and the version of the job that it is pinned to.

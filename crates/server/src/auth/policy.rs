@@ -31,6 +31,13 @@ pub enum Operation {
     ListCalendarVersions,
     ListNamespaceCalendars,
     ListCalendars,
+    PutQueue,
+    ShowQueue,
+    DeleteQueue,
+    PauseQueue,
+    ResumeQueue,
+    ListNamespaceQueues,
+    ListQueues,
     TriggerRun,
     TriggerBatch,
     ListRuns,
@@ -69,6 +76,7 @@ pub enum Operation {
     TestNotification,
     ShowJobSchema,
     ShowCalendarSchema,
+    ShowQueueSchema,
     ShowOpenapi,
     ShowProblem,
     Health,
@@ -115,6 +123,8 @@ const ANY_ROLE: Who = Who::Roles(&[Role::Admin, Role::Operator, Role::Viewer, Ro
 
 const JOB: &str = "/api/v1/namespaces/{namespace}/jobs/{name}";
 const CALENDAR: &str = "/api/v1/namespaces/{namespace}/calendars/{name}";
+
+const QUEUE: &str = "/api/v1/namespaces/{namespace}/queues/{name}";
 
 const LOCK: &str = "/api/v1/namespaces/{namespace}/locks/{name}";
 const SETTING: &str = "/api/v1/namespaces/{namespace}/settings/{name}";
@@ -230,6 +240,28 @@ pub const DOORS: &[Door] = &[
         "/api/v1/calendars",
         LOOK,
     ),
+    rest(Operation::PutQueue, Verb::Put, QUEUE, ACT),
+    rest(Operation::ShowQueue, Verb::Get, QUEUE, LOOK),
+    rest(Operation::DeleteQueue, Verb::Delete, QUEUE, ACT),
+    rest(
+        Operation::PauseQueue,
+        Verb::Post,
+        "/api/v1/namespaces/{namespace}/queues/{name}/pause",
+        ACT,
+    ),
+    rest(
+        Operation::ResumeQueue,
+        Verb::Post,
+        "/api/v1/namespaces/{namespace}/queues/{name}/resume",
+        ACT,
+    ),
+    rest(
+        Operation::ListNamespaceQueues,
+        Verb::Get,
+        "/api/v1/namespaces/{namespace}/queues",
+        LOOK,
+    ),
+    rest(Operation::ListQueues, Verb::Get, "/api/v1/queues", LOOK),
     rest(
         Operation::TriggerBatch,
         Verb::Post,
@@ -365,6 +397,12 @@ pub const DOORS: &[Door] = &[
         Operation::ShowCalendarSchema,
         Verb::Get,
         "/api/v1/schema/calendar",
+        ANY_ROLE,
+    ),
+    rest(
+        Operation::ShowQueueSchema,
+        Verb::Get,
+        "/api/v1/schema/queue",
         ANY_ROLE,
     ),
     rest(

@@ -61,6 +61,8 @@ pub fn read(reader: &dyn Read, taken: Taken) -> Result<Boot, Error> {
         counters: reader.counters()?,
         tokens: reader.tokens()?,
         settings: reader.settings()?,
+        queues: reader.queues()?,
+        rates: reader.rates()?,
         locks: reader.locks(None, None, usize::MAX)?,
         jobs,
         versions,

@@ -9,9 +9,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use drumtower_core::engine::{
-    Command, Figures, Refusal, Reply, StreamId, ToWorker, WorkerEvent, WorkerView,
+    Command, Figures, Hindrance, QueueView, Refusal, Reply, StreamId, ToWorker, WorkerEvent,
+    WorkerView,
 };
-use drumtower_core::model::{Actor, RunId};
+use drumtower_core::model::{Actor, JobId, Run, RunId};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::tap::Tap;
@@ -63,6 +64,19 @@ pub(super) enum Message {
     Figures {
         answer: Asked<(Figures, Vec<WorkerView>)>,
     },
+    Queues {
+        answer: Asked<Vec<QueueView>>,
+    },
+    Hindrance {
+        of: Waiter,
+        answer: Asked<Option<Hindrance>>,
+    },
+}
+
+/// Whose limits are asked for.
+pub enum Waiter {
+    Run(Box<Run>),
+    Job(JobId),
 }
 
 /// A request to stop, answered when it is done. It has a channel of its own: it must be heard when nothing else is.
@@ -85,6 +99,12 @@ impl Message {
                 let _ = answer.send(Err(why.clone()));
             }
             Self::Figures { answer } => {
+                let _ = answer.send(Err(why.clone()));
+            }
+            Self::Queues { answer } => {
+                let _ = answer.send(Err(why.clone()));
+            }
+            Self::Hindrance { answer, .. } => {
                 let _ = answer.send(Err(why.clone()));
             }
             Self::Worker { .. } => {}
@@ -237,6 +257,16 @@ impl Handle {
 
     pub async fn workers(&self) -> Result<Vec<WorkerView>, Unavailable> {
         self.ask(|answer| Message::Workers { answer }).await
+    }
+
+    /// How full queues are.
+    pub async fn queues(&self) -> Result<Vec<QueueView>, Unavailable> {
+        self.ask(|answer| Message::Queues { answer }).await
+    }
+
+    /// Which limit holds a run back, or whatever run of a job comes next.
+    pub async fn hindrance(&self, of: Waiter) -> Result<Option<Hindrance>, Unavailable> {
+        self.ask(|answer| Message::Hindrance { of, answer }).await
     }
 
     /// Asks the engine, which answers between two batches, and not before it has read what it needs from the store.

@@ -18,7 +18,7 @@ use drumtower_store::Read;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::clock::Clock;
-use super::handle::{Health, Message, Stop, Unavailable};
+use super::handle::{Health, Message, Stop, Unavailable, Waiter};
 use super::load::load;
 use super::perform::Performer;
 use super::tap::{Outlet, Told};
@@ -263,6 +263,16 @@ impl<'a> Life<'a> {
             }
             Message::Figures { answer } => {
                 let _ = answer.send(Ok((self.engine.figures(), self.engine.workers())));
+            }
+            Message::Queues { answer } => {
+                let _ = answer.send(Ok(self.engine.queues()));
+            }
+            Message::Hindrance { of, answer } => {
+                let hindrance = match of {
+                    Waiter::Run(run) => self.engine.hindrance(&run),
+                    Waiter::Job(job) => self.engine.hindrance_of_job(job),
+                };
+                let _ = answer.send(Ok(hindrance));
             }
             Message::Workers { answer } => {
                 let _ = answer.send(Ok(self.engine.workers()));

@@ -29,7 +29,7 @@ use drumtower_store::{Read, Store};
 use tokio::sync::{mpsc, watch};
 
 pub use clock::{Clock, SystemClock, wall_now};
-pub use handle::{Handle, Health, RunWatch, StreamMessage, Unavailable};
+pub use handle::{Handle, Health, RunWatch, StreamMessage, Unavailable, Waiter};
 
 use handle::{Changed, Message, Stop, Watchers};
 use life::{End, Life, Surroundings, guarded};

@@ -15,6 +15,7 @@ mod counted;
 mod histogram;
 mod jobs;
 mod names;
+mod queues;
 mod scrape;
 mod text;
 mod totals;

@@ -31,6 +31,7 @@ pub const COMMIT_BOUNDS: &[f64] = &[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1
 pub const BATCH_BOUNDS: &[f64] = &[1.0, 5.0, 10.0, 50.0, 100.0, 500.0, 1000.0, 4096.0];
 
 const JOB: &[&str] = &["namespace", "job_name"];
+const QUEUE: &[&str] = &["namespace", "queue"];
 const WORKER: &[&str] = &["worker"];
 
 const fn family(
@@ -171,6 +172,18 @@ pub const FAMILIES: &[Family] = &[
         "The worker's clock minus the server's.",
     ),
     family("drumtower_workers", Gauge, &["state"], "Workers by state."),
+    family(
+        "drumtower_queue_waiting_runs",
+        Gauge,
+        QUEUE,
+        "Runs of the queue that wait for a place or for a worker.",
+    ),
+    family(
+        "drumtower_queue_running_attempts",
+        Gauge,
+        QUEUE,
+        "Attempts that hold a place of the queue.",
+    ),
     family(
         "drumtower_build_info",
         Gauge,

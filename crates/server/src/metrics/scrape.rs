@@ -9,6 +9,7 @@ use drumtower_core::model::NamespaceName;
 use super::Metrics;
 use super::counted::Counted;
 use super::jobs::JobFigures;
+use super::queues::queues;
 use super::text::{Samples, Text};
 use crate::api::Edge;
 use crate::auth::Principal;
@@ -18,7 +19,7 @@ use crate::driver::{Health, wall_now};
 /// Workers with series of their own; the rest is only counted by state.
 const WORKERS: usize = 1000;
 /// The engine answers between two batches; a scrape does without it rather than hang.
-const ENGINE_MAY_TAKE: Duration = Duration::from_secs(2);
+pub const ENGINE_MAY_TAKE: Duration = Duration::from_secs(2);
 
 /// Everything that `principal` may see.
 pub async fn scrape(edge: &Edge, principal: &Principal) -> String {
@@ -35,6 +36,7 @@ pub async fn scrape(edge: &Edge, principal: &Principal) -> String {
     };
     let seen: Vec<&WorkerView> = fleet.iter().filter(seen).collect();
     workers(&mut text, &seen);
+    queues(&mut text, edge, principal).await;
     if principal.namespace.is_none() {
         let files = Files::of(edge).await;
         system(&mut text, edge, figures.as_ref());

@@ -53,6 +53,7 @@ async fn provoke(server: &Server, kind: Kind) -> Answer {
         Kind::ForbiddenNamespace => server.client("viewer", Some("b")).await.get(JOB).await,
         Kind::NoSuchRoute => admin.get("/api/v1/nothing").await,
         Kind::NoSuchJob => admin.get("/api/v1/namespaces/default/jobs/nobody").await,
+        Kind::NoSuchQueue => admin.get("/api/v1/namespaces/default/queues/none").await,
         Kind::NoSuchCalendar => admin.get("/api/v1/namespaces/default/calendars/none").await,
         Kind::NoSuchRun => admin.get("/api/v1/runs/run_0000000000001").await,
         Kind::NoSuchLetter => {

@@ -19,6 +19,7 @@ mod metrics;
 mod next;
 mod openapi;
 mod problems;
+mod queues;
 mod records;
 mod runs;
 mod server;

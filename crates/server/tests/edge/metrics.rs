@@ -268,6 +268,9 @@ fn promised() -> BTreeMap<String, (String, BTreeSet<String>)> {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_page_promises_what_the_server_tells() {
     let (server, _worker) = used().await;
+    let queue = json!({"kind": "Queue", "concurrency": 1});
+    let path = "/api/v1/namespaces/a/queues/mail";
+    server.admin().put(path, &queue).await.expect(201);
     server
         .with(None)
         .get("/api/v1/jobs")

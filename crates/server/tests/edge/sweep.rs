@@ -48,10 +48,17 @@ fn expected(operation: Operation) -> [u16; 8] {
         Operation::DeleteCalendar => [401, 401, 403, 204, 403, 204, 403, 403],
         Operation::ListCalendarVersions => [401, 401, 200, 200, 403, 200, 403, 403],
         Operation::ListNamespaceCalendars => [401, 401, 200, 200, 403, 200, 403, 403],
+        Operation::PutQueue => [401, 401, 403, 201, 403, 201, 403, 403],
+        Operation::ShowQueue => [401, 401, 200, 200, 403, 200, 403, 403],
+        Operation::PauseQueue => [401, 401, 403, 200, 403, 200, 403, 403],
+        Operation::ResumeQueue => [401, 401, 403, 200, 403, 200, 403, 403],
+        Operation::DeleteQueue => [401, 401, 403, 204, 403, 204, 403, 403],
+        Operation::ListNamespaceQueues => [401, 401, 200, 200, 403, 200, 403, 403],
         Operation::TriggerRun => [401, 401, 403, 201, 403, 201, 403, 403],
         Operation::ListNamespaceJobs => [401, 401, 200, 200, 403, 200, 403, 403],
         // These answer everyone who may ask, each with what it may see; `strangers_see_nothing` looks into them.
         Operation::ListCalendars => [401, 401, 200, 200, 403, 200, 200, 200],
+        Operation::ListQueues => [401, 401, 200, 200, 403, 200, 200, 200],
         Operation::ListJobs => [401, 401, 200, 200, 403, 200, 200, 200],
         Operation::TriggerBatch => [401, 401, 403, 200, 403, 200, 200, 200],
         Operation::ListRuns => [401, 401, 200, 200, 403, 200, 200, 200],
@@ -95,7 +102,9 @@ fn expected(operation: Operation) -> [u16; 8] {
         // The message asked for is one of namespace `a`.
         Operation::TestNotification => [401, 401, 403, 200, 403, 200, 403, 403],
         Operation::ShowJobSchema => [401, 401, 200, 200, 200, 200, 200, 200],
-        Operation::ShowCalendarSchema => [401, 401, 200, 200, 200, 200, 200, 200],
+        Operation::ShowCalendarSchema | Operation::ShowQueueSchema => {
+            [401, 401, 200, 200, 200, 200, 200, 200]
+        }
         Operation::ShowOpenapi => [401, 401, 200, 200, 200, 200, 200, 200],
         Operation::ShowProblem => [401, 401, 200, 200, 200, 200, 200, 200],
         Operation::Health => [200; 8],
@@ -139,6 +148,10 @@ fn calendar() -> Value {
     json!({"kind": "Calendar", "weekly": ["mon"]})
 }
 
+fn queue() -> Value {
+    json!({"kind": "Queue", "concurrency": 1})
+}
+
 fn notify() -> Value {
     json!({"rules": []})
 }
@@ -147,6 +160,7 @@ fn notify() -> Value {
 struct Objects {
     job: String,
     calendar: String,
+    queue: String,
     run: String,
     token: String,
     /// Of the lock that is called like the job.
@@ -171,6 +185,11 @@ async fn objects(server: &Server) -> Objects {
         )
         .await
         .expect(201);
+    let mail = rand_name();
+    admin
+        .put(&format!("/api/v1/namespaces/a/queues/{mail}"), &queue())
+        .await
+        .expect(201);
     admin
         .put("/api/v1/namespaces/a/settings/notify", &notify())
         .await
@@ -184,6 +203,7 @@ async fn objects(server: &Server) -> Objects {
     Objects {
         job,
         calendar: days,
+        queue: mail,
         run: text(&run),
         token: text(&token),
         fence,
@@ -205,9 +225,10 @@ async fn knock(server: &Server, caller: &Caller, operation: Operation, call: Cal
         &objects.run
     };
     let name = match operation {
-        Operation::PutJob | Operation::PutCalendar => rand_name(),
+        Operation::PutJob | Operation::PutCalendar | Operation::PutQueue => rand_name(),
         _ if path.contains("/settings/") => "notify".to_owned(),
         _ if path.contains("/calendars/") => objects.calendar.clone(),
+        _ if path.contains("/queues/") => objects.queue.clone(),
         _ => objects.job.clone(),
     };
     let mut path = path
@@ -227,6 +248,7 @@ async fn knock(server: &Server, caller: &Caller, operation: Operation, call: Cal
             Some(json!({"runs": [objects.run]}))
         }
         Operation::PutCalendar => Some(calendar()),
+        Operation::PutQueue => Some(queue()),
         Operation::PutSetting => Some(notify()),
         Operation::AcquireLock => Some(json!({"owner": "sweep"})),
         Operation::RenewLock | Operation::ReleaseLock => Some(json!({"fence": objects.fence})),
@@ -338,6 +360,7 @@ async fn strangers_see_nothing() {
     assert!(items(stranger.get("/api/v1/jobs").await.expect(200)).is_empty());
     assert!(items(stranger.get("/api/v1/runs").await.expect(200)).is_empty());
     assert!(items(stranger.get("/api/v1/calendars").await.expect(200)).is_empty());
+    assert!(items(stranger.get("/api/v1/queues").await.expect(200)).is_empty());
     for entry in items(stranger.get("/api/v1/audit").await.expect(200)) {
         assert_eq!(entry["namespace"], "b");
     }
@@ -350,6 +373,7 @@ async fn strangers_see_nothing() {
         "/api/v1/jobs?namespace=a",
         "/api/v1/runs?namespace=a",
         "/api/v1/calendars?namespace=a",
+        "/api/v1/queues?namespace=a",
         "/api/v1/audit?namespace=a",
         "/api/v1/notifications?namespace=a",
         "/api/v1/runs?namespace=a&job=x",

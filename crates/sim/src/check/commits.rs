@@ -10,7 +10,7 @@ use crate::world::World;
 /// What is remembered of a run.
 #[derive(Clone, Debug)]
 pub(super) struct Row {
-    attempts: usize,
+    pub(super) attempts: usize,
     /// How many of them have ended.
     ended: usize,
     cancelled: bool,
@@ -40,6 +40,7 @@ impl World {
         for (segment, row) in &changes.segments {
             self.checks.marks.insert(*segment, row.id_mark);
         }
+        self.check_limits(changes);
         for change in changes.runs.values() {
             self.check_ends(change.run());
             self.checks.run_change(change);

@@ -2,7 +2,7 @@
 //!
 //! | when | what |
 //! |---|---|
-//! | a commit becomes durable (`commits`) | V2 cursors, V6 fences and marks, V7, V8, V11 overlap, V13, V14; nobody is authorised for what has ended |
+//! | a commit becomes durable (`commits`) | V2 cursors, V6 fences and marks, V7, V8, V11 overlap and limits (`limits`), V13, V14; nobody is authorised for what has ended |
 //! | an effect is performed or an answer arrives (`answers`) | V9: what is told is durable |
 //! | a task is started (`leases`) | V3, V5, V6, V11 credit |
 //! | the world has come to rest (`rest`) | V1, V2, V10, V18 and the rest of the audit, with schedules expanded a second time |
@@ -12,6 +12,7 @@
 mod answers;
 mod commits;
 mod leases;
+mod limits;
 mod rest;
 
 use std::collections::BTreeMap;
@@ -45,6 +46,8 @@ pub struct Checks {
     marks: BTreeMap<SegmentId, u64>,
     cursors: BTreeMap<JobId, WallMs>,
     live_scheduled: BTreeMap<JobId, u32>,
+    /// Starts under rates.
+    starts: BTreeMap<String, limits::Starts>,
     tallies: BTreeMap<NamespaceName, Counters>,
     /// The highest fence that a task was started with, for each run.
     started: BTreeMap<RunId, (u32, u64)>,

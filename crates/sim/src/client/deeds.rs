@@ -2,11 +2,13 @@
 
 use drumtower_core::engine::{JobRef, Rerun, Trigger, When};
 use drumtower_core::model::{
-    CalendarSpec, JobRecord, JobSpec, JsonText, Requirement, RunId, RunState, TaskNeed,
+    CalendarSpec, JobRecord, JobSpec, JsonText, NamespaceName, QueueName, QueueRef, QueueSpec,
+    Requirement, RunId, RunState, TaskNeed,
 };
 use drumtower_store::{JobFilter, Read, RunFilter};
 
 use crate::plan;
+use crate::random::Random;
 use crate::worker::Worker;
 use crate::world::World;
 
@@ -20,6 +22,10 @@ pub enum Deed {
     Cancel(RunId),
     Rerun(Vec<Trigger>),
     Calendar(Box<CalendarSpec>),
+    PutQueue(Box<QueueSpec>),
+    PauseQueue(QueueRef),
+    ResumeQueue(QueueRef),
+    DeleteQueue(QueueRef),
 }
 
 impl Deed {
@@ -34,6 +40,10 @@ impl Deed {
             Self::Cancel(_) => "cancel",
             Self::Rerun(_) => "rerun",
             Self::Calendar(_) => "calendar",
+            Self::PutQueue(_) => "put queue",
+            Self::PauseQueue(_) => "pause queue",
+            Self::ResumeQueue(_) => "resume queue",
+            Self::DeleteQueue(_) => "delete queue",
         }
     }
 
@@ -49,6 +59,10 @@ impl Deed {
             Self::Cancel(run) => format!("cancel {run}"),
             Self::Rerun(triggers) => format!("rerun of {}", triggers[0].job.name),
             Self::Calendar(spec) => format!("calendar {}", spec.name),
+            Self::PutQueue(spec) => format!("put queue {}", spec.name),
+            Self::PauseQueue(queue) => format!("pause queue {}", queue.name),
+            Self::ResumeQueue(queue) => format!("resume queue {}", queue.name),
+            Self::DeleteQueue(queue) => format!("delete queue {}", queue.name),
         }
     }
 
@@ -81,6 +95,21 @@ impl Worker {
             && task
             && shape.capacity >= needed.weight
     }
+}
+
+/// What somebody does to a queue: defines it most of the time.
+fn queue_deed(random: &mut Random) -> Option<Deed> {
+    let namespace = *random.pick(plan::NAMESPACES);
+    let queue = QueueRef {
+        namespace: NamespaceName::new(namespace).ok()?,
+        name: QueueName::new(random.pick::<&str>(plan::QUEUES)).ok()?,
+    };
+    Some(match random.below(10) {
+        0 => Deed::DeleteQueue(queue),
+        1 | 2 => Deed::PauseQueue(queue),
+        3..6 => Deed::ResumeQueue(queue),
+        _ => Deed::PutQueue(Box::new(plan::queue(namespace, random)?)),
+    })
 }
 
 impl World {
@@ -116,9 +145,10 @@ impl World {
                 let spec = plan::calendar(namespace, now, random)?;
                 Some(Deed::Calendar(Box::new(spec)))
             }
-            27..40 => self.cancel(client),
-            40..45 => self.rerun(client),
-            45..48 => self.once_more(client),
+            27..34 => queue_deed(random),
+            34..44 => self.cancel(client),
+            44..49 => self.rerun(client),
+            49..52 => self.once_more(client),
             _ => Some(Deed::Trigger(self.triggers(client, &name))),
         }
     }
@@ -151,7 +181,8 @@ impl World {
         for _ in 0..count {
             user.keys += 1;
             let key = format!("c{client}-{}", user.keys);
-            let params = format!("{{\"order\":{}}}", user.keys);
+            let customer = user.random.skewed(1, 4);
+            let params = format!("{{\"order\":{},\"customer\":{customer}}}", user.keys);
             let when = match user.random.below(12) {
                 0 => Some(When::After(user.random.skewed(1, 90_000))),
                 1 => Some(When::After(user.random.skewed(1, 900_000))),

@@ -300,7 +300,7 @@ impl World {
         }
     }
 
-    /// Brings about the end: what fires by itself is paused, what nobody can run is cancelled.
+    /// Brings about the end: what fires by itself is paused, what is held back goes on, what nobody can run is cancelled.
     pub(crate) fn tidy_up(&mut self, busy: Vec<JobRecord>, runs: &[Run]) {
         for job in busy {
             let job = JobRef {
@@ -308,6 +308,10 @@ impl World {
                 name: job.row.name,
             };
             self.call(0, Deed::Pause(job), 0);
+        }
+        let queues = self.reader.queues().unwrap_or_default();
+        for row in queues.into_iter().filter(|row| row.paused.is_some()) {
+            self.call(0, Deed::ResumeQueue(row.queue()), 0);
         }
         let hopeless: Vec<RunId> = runs
             .iter()
@@ -338,6 +342,13 @@ impl Deed {
             Self::Delete(job) => Command::DeleteJob { job, condition },
             Self::Trigger(triggers) | Self::Rerun(triggers) => Command::TriggerRuns { triggers },
             Self::Cancel(run) => Command::CancelRun { run, scope: None },
+            Self::PutQueue(spec) => Command::PutQueue {
+                spec: *spec,
+                condition,
+            },
+            Self::PauseQueue(queue) => Command::PauseQueue { queue, condition },
+            Self::ResumeQueue(queue) => Command::ResumeQueue { queue, condition },
+            Self::DeleteQueue(queue) => Command::DeleteQueue { queue, condition },
             Self::Calendar(spec) => Command::PutCalendar {
                 spec: *spec,
                 condition,

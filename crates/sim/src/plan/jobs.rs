@@ -1,13 +1,14 @@
 //! Jobs as people write them: heartbeats of a second, reports at night, imports that follow each other, things that only
 //! ever run when someone asks.
 
-use drumtower_core::model::{CalendarSpec, JobSpec, WallMs};
+use drumtower_core::model::{CalendarSpec, JobSpec, QueueSpec, WallMs};
 use serde_json::{Value, json};
 
 use crate::random::Random;
 
 pub const HANDLERS: &[&str] = &["charge", "import", "mail"];
 pub const NAMESPACES: &[&str] = &["default", "billing"];
+pub const QUEUES: &[&str] = &["mail", "slow"];
 const CALENDARS: &[&str] = &["holidays", "trading"];
 const ZONES: &[&str] = &[
     "UTC",
@@ -176,7 +177,52 @@ fn policies(spec: &mut Value, random: &mut Random) {
     spec["priority"] = (*random.pick(&[5, 5, 5, 9, 0])).into();
     spec["placement"] = (*random.pick(&["round_robin", "least_loaded"])).into();
     spec["retry"] = retry(random);
+    limits(spec, random);
     spec["timeout"] = (*random.pick(&["1h", "30s", "3s", "500ms"])).into();
+}
+
+/// Most jobs have none; some share a queue, whether it is defined or not.
+fn limits(spec: &mut Value, random: &mut Random) {
+    for key in ["limits", "queue"] {
+        spec.as_object_mut().map(|spec| spec.remove(key));
+    }
+    if random.chance(300) {
+        spec["queue"] = (*random.pick(QUEUES)).into();
+    }
+    if random.chance(300) {
+        spec["limits"] = some_limits(random);
+    }
+}
+
+fn some_limits(random: &mut Random) -> Value {
+    let mut limits = json!({});
+    let kinds = random.between(1, 7);
+    if kinds & 1 != 0 {
+        limits["concurrency"] = random.skewed(1, 6).into();
+    }
+    if kinds & 2 != 0 {
+        limits["key"] = (*random.pick(&["/customer", "/customer", ""])).into();
+        limits["per_key"] = random.skewed(1, 3).into();
+    }
+    if kinds & 4 != 0 {
+        let count = random.between(1, 6);
+        limits["rate"] = format!("{count}/{}s", random.between(1, 2)).into();
+        if random.chance(500) {
+            limits["burst"] = random.between(1, count).into();
+        }
+    }
+    limits
+}
+
+pub fn queue(namespace: &str, random: &mut Random) -> Option<QueueSpec> {
+    let mut spec = match random.chance(850) {
+        true => some_limits(random),
+        false => json!({}),
+    };
+    spec["kind"] = "Queue".into();
+    spec["name"] = (*random.pick(QUEUES)).into();
+    spec["namespace"] = namespace.into();
+    serde_json::from_value(spec).ok()
 }
 
 fn catch_up(random: &mut Random) -> Value {

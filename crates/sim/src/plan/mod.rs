@@ -13,7 +13,7 @@ use drumtower_core::model::Actor;
 use crate::clock::{At, Clock, MINUTE, SECOND};
 use crate::random::Random;
 
-pub use jobs::{HANDLERS, NAMESPACES, calendar, edited, fresh};
+pub use jobs::{HANDLERS, NAMESPACES, QUEUES, calendar, edited, fresh, queue};
 pub use trouble::{CommitTrouble, Trouble};
 
 /// One world before it begins.

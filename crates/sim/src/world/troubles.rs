@@ -186,7 +186,8 @@ impl World {
         }
         let live = self.live_runs();
         let lease_us = self.servers[0].options.terms.lease_ms * MS;
-        let work_us = live as u64 * self.plan.longest_task_ms * MS;
+        // One after the other, each at the slowest rate and tried again.
+        let work_us = live as u64 * (self.plan.longest_task_ms * MS + 4 * SECOND);
         self.checks.drained_by = self.at.plus(5 * MINUTE + 6 * lease_us + work_us);
         self.push(self.at.plus(SECOND), Event::Poll);
     }

@@ -136,6 +136,8 @@ pub const EXERCISES: &[Exercise] = &[
     ("many idempotency keys", keys::many),
     ("tokens are inserted and replaced", system::tokens),
     ("settings are inserted and replaced", records::settings),
+    ("queues are inserted and replaced", records::queues),
+    ("rates are inserted, replaced and removed", records::rates),
     ("locks are taken, replaced and given back", records::locks),
     (
         "the audit log is listed newest first, by filter",

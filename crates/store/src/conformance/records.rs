@@ -1,9 +1,10 @@
-//! Settings, locks and the audit log.
+//! Settings, queues, rates, locks and the audit log.
 
 use drumtower_core::change::{ChangeSet, Prune};
 use drumtower_core::model::{
-    Actor, AuditAction, AuditEntry, AuditId, AuditKind, AuditObject, Change, Fence, JsonText,
-    LockName, LockRef, LockRow, SettingKey, SettingName, SettingRow, WallMs,
+    Actor, AuditAction, AuditEntry, AuditId, AuditKind, AuditObject, Change, Fence, GateKey,
+    JsonText, LockName, LockRef, LockRow, Pause, QueueKind, QueueName, QueueRow, QueueSpec,
+    RateRow, SettingKey, SettingName, SettingRow, WallMs,
 };
 
 use super::World;
@@ -40,6 +41,73 @@ pub fn settings(world: &mut World) {
             setting(Some("a"), 1, Some("{}")),
             setting(Some("b"), 2, None),
         ]
+    );
+}
+
+pub fn queues(world: &mut World) {
+    let queue = |of: &str, name: &str, revision| QueueRow {
+        spec: QueueSpec {
+            kind: QueueKind::Queue,
+            name: QueueName::new(name).expect("a name"),
+            namespace: namespace(of),
+            description: "ä".to_owned(),
+            concurrency: Some(3),
+            key: Some("/customer".to_owned()),
+            per_key: Some(1),
+            rate: Some("100/1m".to_owned()),
+            burst: None,
+        },
+        revision,
+        paused: Some(Pause {
+            at: T0,
+            actor: Actor::new("ann"),
+        }),
+        deleted: revision == 2,
+        created: T0,
+        updated: T0.plus(1),
+        actor: Actor::new("bob"),
+    };
+    let set = |rows: &[QueueRow]| ChangeSet {
+        queues: rows.iter().map(|row| (row.queue(), row.clone())).collect(),
+        ..ChangeSet::default()
+    };
+    world.commit(set(&[queue("b", "x", 1), queue("a", "y", 1)]));
+    world.commit(set(&[queue("b", "x", 2), queue("a", "x", 1)]));
+    assert_eq!(
+        world.read().queues().expect("they are read"),
+        [queue("a", "x", 1), queue("a", "y", 1), queue("b", "x", 2)]
+    );
+    let mut wrong = set(&[queue("a", "x", 2)]);
+    wrong
+        .queues
+        .insert(queue("b", "z", 1).queue(), queue("b", "x", 3));
+    world.refuse(wrong);
+}
+
+pub fn rates(world: &mut World) {
+    let gate = |text: &str| GateKey::parse(text).expect("a gate");
+    let row = |reached_ns| RateRow {
+        reached_ns,
+        span_ns: i64::MAX,
+    };
+    let set = |rates: Vec<(GateKey, Option<RateRow>)>| ChangeSet {
+        rates: rates.into_iter().collect(),
+        ..ChangeSet::default()
+    };
+    let (one, two, three) = (gate("@job/9"), gate("@job/10"), gate("@queue/a/b"));
+    world.commit(set(vec![
+        (one.clone(), Some(row(-1))),
+        (two.clone(), Some(row(2))),
+        (three.clone(), Some(row(i64::MAX))),
+    ]));
+    world.commit(set(vec![
+        (one.clone(), Some(row(5))),
+        (two, None),
+        (gate("@job/11"), None),
+    ]));
+    assert_eq!(
+        world.read().rates().expect("they are read"),
+        [(one, row(5)), (three, row(i64::MAX))]
     );
 }
 

@@ -205,6 +205,13 @@ impl State {
         }
         self.tokens.extend(changes.tokens.clone());
         self.settings.extend(changes.settings.clone());
+        self.queues.extend(changes.queues.clone());
+        for (gate, row) in &changes.rates {
+            match row {
+                Some(row) => self.rates.insert(gate.clone(), *row),
+                None => self.rates.remove(gate),
+            };
+        }
         for (lock, row) in &changes.locks {
             match row {
                 Some(row) => self.locks.insert(lock.clone(), row.clone()),

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Included, Unbounded};
 
 use drumtower_core::model::{
-    AuditId, CalendarRef, CalendarVersion, Checkpoint, IdempotencyEntry, IdempotencyHash, JobId,
-    JobName, JobRecord, JobRow, JobVersion, LockRef, LockRow, Meta, NamespaceName, Run, RunId,
-    SegmentRow, SettingRow, SweepRow, TokenRow, Unfired, WallMs,
+    AuditId, CalendarRef, CalendarVersion, Checkpoint, GateKey, IdempotencyEntry, IdempotencyHash,
+    JobId, JobName, JobRecord, JobRow, JobVersion, LockRef, LockRow, Meta, NamespaceName, QueueRow,
+    RateRow, Run, RunId, SegmentRow, SettingRow, SweepRow, TokenRow, Unfired, WallMs,
 };
 
 use super::state::State;
@@ -357,6 +357,16 @@ impl Read for Reader {
             .filter(|row| namespace.is_none_or(|namespace| *namespace == row.lock.namespace))
             .filter(|row| after.is_none_or(|after| row.lock > *after));
         Ok(wanted.take(limit).cloned().collect())
+    }
+
+    fn queues(&self) -> Result<Vec<QueueRow>, Error> {
+        Ok(lock(&self.state).queues.values().cloned().collect())
+    }
+
+    fn rates(&self) -> Result<Vec<(GateKey, RateRow)>, Error> {
+        let state = lock(&self.state);
+        let rows = state.rates.iter();
+        Ok(rows.map(|(gate, row)| (gate.clone(), *row)).collect())
     }
 
     fn settings(&self) -> Result<Vec<SettingRow>, Error> {

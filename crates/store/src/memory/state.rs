@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use drumtower_core::model::{
-    AuditEntry, AuditId, CalendarRef, CalendarVersion, Checkpoint, Counters, IdempotencyEntry,
-    IdempotencyHash, JobId, JobName, JobRow, JobVersion, LockRef, LockRow, Meta, NamespaceName,
-    Origin, Retention, Run, RunId, ScheduleRow, SegmentId, SegmentRow, SessionId, SessionRow,
-    SettingKey, SettingRow, SweepCause, SweepRow, TokenId, TokenRow, Unfired, WallMs,
+    AuditEntry, AuditId, CalendarRef, CalendarVersion, Checkpoint, Counters, GateKey,
+    IdempotencyEntry, IdempotencyHash, JobId, JobName, JobRow, JobVersion, LockRef, LockRow, Meta,
+    NamespaceName, Origin, QueueRef, QueueRow, RateRow, Retention, Run, RunId, ScheduleRow,
+    SegmentId, SegmentRow, SessionId, SessionRow, SettingKey, SettingRow, SweepCause, SweepRow,
+    TokenId, TokenRow, Unfired, WallMs,
 };
 
 use crate::PrunedRow;
@@ -39,6 +40,8 @@ pub(super) struct State {
     pub keys_made: u64,
     pub tokens: BTreeMap<TokenId, TokenRow>,
     pub settings: BTreeMap<SettingKey, SettingRow>,
+    pub queues: BTreeMap<QueueRef, QueueRow>,
+    pub rates: BTreeMap<GateKey, RateRow>,
     pub locks: BTreeMap<LockRef, LockRow>,
     pub audit: BTreeMap<AuditId, AuditEntry>,
     pub letters: BTreeMap<RunId, Run>,
@@ -86,6 +89,8 @@ impl State {
             keys_made: 0,
             tokens: BTreeMap::new(),
             settings: BTreeMap::new(),
+            queues: BTreeMap::new(),
+            rates: BTreeMap::new(),
             locks: BTreeMap::new(),
             audit: BTreeMap::new(),
             letters: BTreeMap::new(),

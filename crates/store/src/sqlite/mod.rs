@@ -33,6 +33,7 @@ mod migrate;
 mod packed;
 mod pool;
 mod prune;
+mod queue_rows;
 mod reader;
 mod record_rows;
 mod rollups;

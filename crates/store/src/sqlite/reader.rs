@@ -3,9 +3,10 @@
 use std::sync::{Arc, PoisonError, RwLock};
 
 use drumtower_core::model::{
-    AuditId, CalendarRef, CalendarVersion, Checkpoint, IdempotencyEntry, IdempotencyHash, JobId,
-    JobName, JobRecord, JobVersion, LockRef, LockRow, Meta, NamespaceName, Run, RunId, SegmentId,
-    SegmentRow, SessionId, SettingRow, SweepRow, TokenRow, Unfired, WallMs,
+    AuditId, CalendarRef, CalendarVersion, Checkpoint, GateKey, IdempotencyEntry, IdempotencyHash,
+    JobId, JobName, JobRecord, JobVersion, LockRef, LockRow, Meta, NamespaceName, QueueRow,
+    RateRow, Run, RunId, SegmentId, SegmentRow, SessionId, SettingRow, SweepRow, TokenRow, Unfired,
+    WallMs,
 };
 use rusqlite::{Connection, Row, params};
 
@@ -15,7 +16,7 @@ use super::pool::Pool;
 use super::run_rows::Payloads;
 use super::{
     calendar_rows, checkpoint_rows, chunk, codec, history, job_rows, letter_rows, lock_rows,
-    migrate, packed, record_rows, rollups,
+    migrate, packed, queue_rows, record_rows, rollups,
 };
 use crate::tally::merge_all;
 use crate::{
@@ -368,6 +369,14 @@ impl Read for Reader {
         limit: usize,
     ) -> Result<Vec<LockRow>, Error> {
         self.read(|conn| lock_rows::page(conn, namespace, after, limit))
+    }
+
+    fn queues(&self) -> Result<Vec<QueueRow>, Error> {
+        self.read(queue_rows::all_queues)
+    }
+
+    fn rates(&self) -> Result<Vec<(GateKey, RateRow)>, Error> {
+        self.read(queue_rows::all_rates)
     }
 
     fn settings(&self) -> Result<Vec<SettingRow>, Error> {

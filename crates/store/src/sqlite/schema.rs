@@ -190,6 +190,13 @@ const VERSION_4: &[&str] = &[
        name TEXT NOT NULL,
        body BLOB NOT NULL,
        PRIMARY KEY(namespace, name)) WITHOUT ROWID",
+    "CREATE TABLE queue(
+       namespace TEXT NOT NULL,
+       name TEXT NOT NULL,
+       body BLOB NOT NULL,
+       PRIMARY KEY(namespace, name)) WITHOUT ROWID",
+    // How far rates have been used; one that has not been for long has no row.
+    "CREATE TABLE rate(gate TEXT PRIMARY KEY, body BLOB NOT NULL) WITHOUT ROWID",
     // Runs that failed for good, whole: `params` and `result` where they are too large for the body.
     "CREATE TABLE dead_letter(
        run INTEGER PRIMARY KEY,

@@ -7,11 +7,11 @@ use drumtower_core::change::{
 };
 use drumtower_core::model::{
     Actor, AuditAction, AuditEntry, AuditId, AuditKind, AuditObject, CalendarRef, CalendarVersion,
-    Checkpoint, Counters, Epoch, Fence, IdempotencyEntry, IdempotencyHash, JobId, JobRow,
-    JobVersion, JsonText, Limits, LockName, LockRef, LockRow, Origin, Pause, Progress, Retention,
-    Role, Run, RunId, RunState, ScheduleRow, SegmentId, SegmentRow, SessionId, SettingKey,
-    SettingName, SettingRow, SweepCause, SweepRow, TokenId, TokenRow, Unfired, UnfiredReason,
-    WallMs,
+    Checkpoint, Counters, Epoch, Fence, GateKey, IdempotencyEntry, IdempotencyHash, JobId, JobRow,
+    JobVersion, JsonText, Limits, LockName, LockRef, LockRow, Origin, Pause, Progress, QueueRow,
+    QueueSpec, RateRow, Retention, Role, Run, RunId, RunState, ScheduleRow, SegmentId, SegmentRow,
+    SessionId, SettingKey, SettingName, SettingRow, SweepCause, SweepRow, TokenId, TokenRow,
+    Unfired, UnfiredReason, WallMs,
 };
 use drumtower_store::conformance::sample::{self, T0};
 
@@ -490,7 +490,7 @@ impl Generator {
         }
     }
 
-    /// Settings, locks and entries of the audit log; some of the entries are old enough to go.
+    /// Settings, queues, rates, locks and entries of the audit log; some of the entries are old enough to go.
     fn records(&mut self, changes: &mut ChangeSet) {
         if self.random.one_in(8) {
             let names = [None, Some(sample::namespace("default"))];
@@ -506,6 +506,33 @@ impl Generator {
                 actor: Actor::new("ann"),
             };
             changes.settings.insert(key, row);
+        }
+        if self.random.one_in(6) {
+            let spec = serde_json::json!({
+                "kind": "Queue",
+                "name": format!("queue-{}", self.random.below(3)),
+                "concurrency": self.random.below(9) + 1,
+            });
+            let spec: QueueSpec = serde_json::from_value(spec).expect("a queue");
+            let row = QueueRow {
+                spec,
+                revision: self.random.below(9) + 1,
+                paused: None,
+                deleted: self.random.one_in(4),
+                created: self.now(),
+                updated: self.now(),
+                actor: Actor::new("ann"),
+            };
+            changes.queues.insert(row.queue(), row);
+        }
+        if self.random.one_in(3) {
+            let gate = GateKey::Job(JobId(self.random.below(12)));
+            let row = RateRow {
+                reached_ns: self.random.below(1 << 40) as i64,
+                span_ns: 7,
+            };
+            let used = !self.random.one_in(3);
+            changes.rates.insert(gate, used.then_some(row));
         }
         if self.random.one_in(4) {
             let row = LockRow {

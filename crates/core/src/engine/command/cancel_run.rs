@@ -69,9 +69,7 @@ impl Engine {
                 self.effect(Effect::RunChanged { run: id });
             }
             None => {
-                let compiled = std::sync::Arc::clone(&resident.compiled);
-                let line = self.line_of(&compiled, answer.has_failed());
-                self.lines.remove(line, id);
+                self.leave_line(id);
                 let cause = format!("cancelled by {actor} before it started");
                 answer.transition(RunState::Cancelled, now.wall, Reason::Cancelled);
                 answer.error = Some(cause.clone());

@@ -4,14 +4,18 @@ mod cancel_run;
 mod create_token;
 mod delete_calendar;
 mod delete_job;
+mod delete_queue;
 mod delete_setting;
 mod discard_letters;
 mod pause_job;
+mod pause_queue;
 mod put_calendar;
 mod put_job;
+mod put_queue;
 mod put_setting;
 mod release_lock;
 mod resume_job;
+mod resume_queue;
 mod revoke_token;
 mod trigger_runs;
 
@@ -55,6 +59,16 @@ impl Engine {
                 calendar,
                 condition,
             } => self.delete_calendar(now, &actor, calendar, condition),
+            Command::PutQueue { spec, condition } => self.put_queue(now, &actor, spec, condition),
+            Command::PauseQueue { queue, condition } => {
+                self.pause_queue(now, &actor, queue, condition)
+            }
+            Command::ResumeQueue { queue, condition } => {
+                self.resume_queue(now, &actor, queue, condition)
+            }
+            Command::DeleteQueue { queue, condition } => {
+                self.delete_queue(now, &actor, queue, condition)
+            }
             Command::TriggerRuns { triggers } => Ok(self.trigger_runs(now, &actor, triggers)),
             Command::CancelRun { run, scope } => self.cancel_run(now, &actor, run, scope.as_ref()),
             Command::DiscardLetters { namespace, runs } => {
@@ -121,6 +135,10 @@ impl Engine {
                 .filter_map(|run| self.missing_letter(*run))
                 .collect(),
             Command::PutCalendar { .. }
+            | Command::PutQueue { .. }
+            | Command::PauseQueue { .. }
+            | Command::ResumeQueue { .. }
+            | Command::DeleteQueue { .. }
             | Command::CreateToken { .. }
             | Command::RevokeToken { .. }
             | Command::PutSetting { .. }

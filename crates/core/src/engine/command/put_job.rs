@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use crate::model::{
-    Actor, AuditAction, JobId, JobRow, JobSpec, JobVersion, Now, ScheduleRow, SegmentId,
+    Actor, AuditAction, GateKey, JobId, JobRow, JobSpec, JobVersion, Now, ScheduleRow, SegmentId,
     UnfiredReason, WallMs,
 };
 
@@ -108,9 +108,21 @@ impl Engine {
         if replan {
             self.record_overtaken(now, id);
         }
+        let (regated, relimited) = (
+            old.gating() != compiled.gating(),
+            old.limits != compiled.limits,
+        );
         let job = self.jobs.expect_mut(id);
         job.compiled = compiled;
         job.row.version = number;
+        if regated {
+            self.regate(|run, _| run.job == id);
+        }
+        if regated || relimited {
+            self.limits_changed(
+                |gate| matches!(gate, GateKey::Job(job) | GateKey::JobKey(job, _) if *job == id),
+            );
+        }
         let changes = deeds::changes(Some(&old.version.spec), &version.spec);
         self.building.version(version);
         self.touch_job(now, actor, id);

@@ -22,6 +22,8 @@ pub(super) struct Tables {
     pub(super) calendars: BTreeMap<(CalendarRef, u32), CalendarVersion>,
     pub(super) sweeps: BTreeMap<SweepCause, SweepRow>,
     pub(super) settings: BTreeMap<SettingKey, SettingRow>,
+    pub(super) queues: BTreeMap<QueueRef, QueueRow>,
+    pub(super) rates: BTreeMap<GateKey, RateRow>,
     pub(super) locks: BTreeMap<LockRef, LockRow>,
     pub(super) audit: BTreeMap<AuditId, AuditEntry>,
     pub(super) letters: BTreeMap<RunId, Run>,
@@ -101,6 +103,13 @@ impl Tables {
         }
         self.sweeps.extend(changes.sweeps);
         self.settings.extend(changes.settings);
+        self.queues.extend(changes.queues);
+        for (gate, row) in changes.rates {
+            match row {
+                Some(row) => self.rates.insert(gate, row),
+                None => self.rates.remove(&gate),
+            };
+        }
         for (lock, row) in changes.locks {
             match row {
                 Some(row) => self.locks.insert(lock, row),

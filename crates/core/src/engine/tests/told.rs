@@ -9,11 +9,13 @@ pub(super) fn tell_every_run(world: &World) {
     let tables = &world.tables;
     for run in tables.active.values().chain(tables.history.values()) {
         let version = &tables.versions[&(run.job, run.job_version)];
+        let limit = world.engine.hindrance(run);
         let account = explain(&Known {
             run,
             job: Some(&version.spec.name),
             spec: Some(&version.spec),
             fleet: None,
+            limit: limit.as_ref(),
             now: world.now.wall,
         });
         let (told, text) = (account.headline.code, account.text());

@@ -96,6 +96,8 @@ impl World {
             counters: tables.counters.clone().into_iter().collect(),
             tokens: Vec::new(),
             settings: tables.settings.values().cloned().collect(),
+            queues: tables.queues.values().cloned().collect(),
+            rates: tables.rates.clone().into_iter().collect(),
             locks: tables.locks.values().cloned().collect(),
             jobs: jobs
                 .into_iter()

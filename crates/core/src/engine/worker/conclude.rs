@@ -1,9 +1,8 @@
 //! Carries out what the end of an attempt means for its run.
 
-use std::sync::Arc;
-
 use crate::model::{Now, Reason, RunId, RunState, WallMs};
 
+use super::super::admit::Enter;
 use super::super::retry::{self, Next};
 use super::super::{Effect, Engine};
 
@@ -15,7 +14,9 @@ impl Engine {
         let Some(end) = last.and_then(|attempt| attempt.end.as_ref()) else {
             panic!("the last attempt of {id} has not ended");
         };
-        match retry::after(&resident.compiled.retry, &resident.run, end, now.wall) {
+        let next = retry::after(&resident.compiled.retry, &resident.run, end, now.wall);
+        self.free_places(id);
+        match next {
             Next::Again { at, reason } => self.try_again(now, id, at, reason),
             Next::End {
                 state,
@@ -33,13 +34,12 @@ impl Engine {
         run.not_before = (at > now.wall).then_some(at);
         // What an attempt leaves behind that is tried again is not what the run comes to.
         run.result = None;
-        let (again, compiled) = (run.has_failed(), Arc::clone(&resident.compiled));
         self.effect(Effect::RunChanged { run: id });
         if at > now.wall {
+            self.leave_pen(id);
             self.delay_resident(id);
         } else {
-            let line = self.line_of(&compiled, again);
-            self.back_in_line(line, id);
+            self.enter_line(id, Enter::Front);
             self.building.run_updated(id);
         }
     }

@@ -1,6 +1,6 @@
 //! What to do, with commands to type.
 
-use crate::model::{AttemptOutcome, DeadLetter, NamespaceName, TaskNeed};
+use crate::model::{AttemptOutcome, DeadLetter, NamespaceName, QueueRef, TaskNeed};
 
 use super::{Cause, Known, Remedy};
 
@@ -54,6 +54,20 @@ impl Adviser<'_> {
                 self.workers("See how busy the workers are:");
                 let text = "More room: another worker, or one with a larger --capacity. More urgent: a higher `priority` of the job.";
                 self.say(Remedy::MakeRoom, text, &["drumtower work --capacity 16"]);
+            }
+            Cause::WaitsForALimit | Cause::WaitsForARate => {
+                self.say(Remedy::Nothing, "Nothing: its turn comes by itself.", &[]);
+                self.limits();
+                self.cancel("If it should not run at all:");
+            }
+            Cause::QueuePaused => {
+                if let Some(queue) = self.queue() {
+                    let command =
+                        format!("drumtower queue resume {}{}", queue.name, self.namespace());
+                    let text = "Find out why the queue was paused, then let it give out again:";
+                    self.say(Remedy::ResumeQueue, text, &[&command]);
+                }
+                self.cancel("If it should not run at all:");
             }
             Cause::WaitsForAWorker => self.workers("See which workers are connected:"),
             Cause::NoWorkerConnected => self.start_worker(),
@@ -187,6 +201,22 @@ impl Adviser<'_> {
             Some(TaskNeed::Exec | TaskNeed::Http) | None => {
                 self.say(Remedy::StartWorker, "Start a worker:", &["drumtower work"]);
             }
+        }
+    }
+
+    fn queue(&self) -> Option<&QueueRef> {
+        self.known.limit.and_then(|limit| limit.gate.queue())
+    }
+
+    /// Where the limit is shown, and can be raised: it holds at once, for this run too.
+    fn limits(&mut self) {
+        match self.queue() {
+            Some(queue) => {
+                let command = format!("drumtower queue show {}{}", queue.name, self.namespace());
+                let text = "See who holds the queue, and how many wait:";
+                self.say(Remedy::LookAtQueue, text, &[&command]);
+            }
+            None => self.change_job("If more may run, raise it under `limits` in the job:"),
         }
     }
 

@@ -12,6 +12,10 @@ pub enum Cause {
     WaitsToBeTriedAgain,
     WaitsPutOff,
     WaitsForRoom,
+    /// As many attempts run as a limit allows.
+    WaitsForALimit,
+    WaitsForARate,
+    QueuePaused,
     /// It is ready, and the workers could not be asked.
     WaitsForAWorker,
     NoWorkerConnected,
@@ -40,11 +44,14 @@ pub enum Cause {
 }
 
 impl Cause {
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 28] = [
         Self::WaitsForItsTime,
         Self::WaitsToBeTriedAgain,
         Self::WaitsPutOff,
         Self::WaitsForRoom,
+        Self::WaitsForALimit,
+        Self::WaitsForARate,
+        Self::QueuePaused,
         Self::WaitsForAWorker,
         Self::NoWorkerConnected,
         Self::NoWorkerForNamespace,
@@ -110,6 +117,8 @@ pub enum Remedy {
     StartWorker,
     StartHandler,
     MakeRoom,
+    LookAtQueue,
+    ResumeQueue,
     ChangeJob,
     /// A run keeps the version of the job that it was made from.
     ReplaceRun,

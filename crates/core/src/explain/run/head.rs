@@ -22,7 +22,7 @@ pub(super) fn line(known: &Known<'_>) -> Headline {
 fn pending(known: &Known<'_>) -> (Cause, String) {
     let (run, now) = (known.run, known.now);
     let wanted = known.spec.map(|spec| spec.requirement());
-    let wait = Wait::of(run, wanted.as_ref(), known.fleet, now);
+    let wait = Wait::of(run, wanted.as_ref(), known.fleet, known.limit, now);
     let since = between(run.ready().max(run.created), now);
     let text = match &wait {
         Wait::Time { at } => format!(
@@ -53,7 +53,7 @@ fn pending(known: &Known<'_>) -> (Cause, String) {
                 obstacle.missing()
             )
         }
-        Wait::Room { .. } | Wait::Unknown => {
+        Wait::Limit(_) | Wait::Room { .. } | Wait::Unknown => {
             format!(
                 "It has been ready for {since} and waits: {}.",
                 wait.text(now)

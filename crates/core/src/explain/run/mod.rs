@@ -13,13 +13,14 @@ mod attempts;
 mod code;
 mod head;
 mod lateness;
+mod limit;
 mod stories;
 mod wait;
 mod words;
 
 use std::fmt::Write;
 
-use crate::engine::WorkerView;
+use crate::engine::{Hindrance, WorkerView};
 use crate::model::{Actor, JobName, JobSpec, RetryPolicy, Run, WallMs, WorkerName};
 
 pub use advice::Advice;
@@ -35,6 +36,8 @@ pub struct Known<'a> {
     pub spec: Option<&'a JobSpec>,
     /// `None` when nobody could be asked.
     pub fleet: Option<&'a [WorkerView]>,
+    /// The limit that holds it back, if one does.
+    pub limit: Option<&'a Hindrance>,
     pub now: WallMs,
 }
 

@@ -1,6 +1,6 @@
-//! What a PENDING run waits for: its time, a worker that could take it, or room on one.
+//! What a PENDING run waits for: its time, a limit, a worker that could take it, or room on one.
 
-use crate::engine::{WorkerState, WorkerView};
+use crate::engine::{Hindrance, WorkerState, WorkerView};
 use crate::model::{AttemptOutcome, Requirement, Run, TaskNeed, WallMs};
 
 use super::Cause;
@@ -16,6 +16,8 @@ pub enum Wait {
         attempt: u32,
         outcome: AttemptOutcome,
     },
+    /// As many run as may, or start no faster, or its queue is paused.
+    Limit(Hindrance),
     /// No worker that is connected could take it, however long it waits.
     Obstacle(Obstacle),
     /// Workers that could take it are busy, or other runs come first.
@@ -43,6 +45,7 @@ impl Wait {
         run: &Run,
         wanted: Option<&Requirement>,
         fleet: Option<&[WorkerView]>,
+        limit: Option<&Hindrance>,
         now: WallMs,
     ) -> Self {
         if let Some(at) = run.not_before.filter(|at| *at > now)
@@ -57,6 +60,9 @@ impl Wait {
         }
         if run.due > now {
             return Self::Time { at: run.due };
+        }
+        if let Some(limit) = limit {
+            return Self::Limit(limit.clone());
         }
         let (Some(wanted), Some(fleet)) = (wanted, fleet) else {
             return Self::Unknown;
@@ -77,6 +83,7 @@ impl Wait {
                 ..
             } => Cause::WaitsPutOff,
             Self::Again { .. } => Cause::WaitsToBeTriedAgain,
+            Self::Limit(limit) => limit.code(),
             Self::Obstacle(obstacle) => obstacle.code(),
             Self::Room { .. } => Cause::WaitsForRoom,
             Self::Unknown => Cause::WaitsForAWorker,
@@ -101,6 +108,7 @@ impl Wait {
                 instant(*at),
                 ahead(*at, now)
             ),
+            Self::Limit(limit) => limit.text(now),
             Self::Obstacle(obstacle) => obstacle.text(),
             Self::Room { parked: false } => {
                 "all workers that could take it are busy, or other runs come first".to_owned()

@@ -17,6 +17,7 @@ pub enum Tag {
     Jobs,
     Schedules,
     Calendars,
+    Queues,
     Runs,
     Workers,
     Locks,
@@ -25,10 +26,11 @@ pub enum Tag {
 }
 
 impl Tag {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::Jobs,
         Self::Schedules,
         Self::Calendars,
+        Self::Queues,
         Self::Runs,
         Self::Workers,
         Self::Locks,
@@ -41,6 +43,7 @@ impl Tag {
             Self::Jobs => ("jobs", "What is to be run, and when."),
             Self::Schedules => ("schedules", "When jobs are due, and what became of it."),
             Self::Calendars => ("calendars", "Sets of days that schedules share."),
+            Self::Queues => ("queues", "Limits that jobs share."),
             Self::Runs => ("runs", "One execution of a job each."),
             Self::Workers => ("workers", "Who executes runs."),
             Self::Locks => ("locks", "What only one may do at a time."),

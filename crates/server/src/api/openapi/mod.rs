@@ -10,6 +10,7 @@ mod jobs;
 mod letters;
 mod locks;
 mod parameters;
+mod queues;
 mod records;
 mod runs;
 mod schemas;
@@ -29,7 +30,7 @@ use crate::auth::{Call, DOORS, Operation, Verb};
 
 use entry::Entry;
 use schemas::Schemas;
-pub use schemas::{CalendarManifest, JobManifest};
+pub use schemas::{CalendarManifest, JobManifest, QueueManifest};
 
 static TEXT: LazyLock<String> = LazyLock::new(|| format!("{:#}\n", document()));
 
@@ -121,6 +122,13 @@ fn describe(operation: Operation, schemas: &mut Schemas) -> Option<Entry> {
         Operation::ListCalendarVersions => calendars::versions(schemas),
         Operation::ListNamespaceCalendars => calendars::list_namespace(schemas),
         Operation::ListCalendars => calendars::list(schemas),
+        Operation::PutQueue => queues::put(schemas),
+        Operation::ShowQueue => queues::show(schemas),
+        Operation::DeleteQueue => queues::delete(),
+        Operation::PauseQueue => queues::pause(schemas),
+        Operation::ResumeQueue => queues::resume(schemas),
+        Operation::ListNamespaceQueues => queues::list_namespace(schemas),
+        Operation::ListQueues => queues::list(schemas),
         Operation::TriggerRun => runs::trigger(schemas),
         Operation::TriggerBatch => runs::batch(schemas),
         Operation::ListRuns => runs::list(schemas),
@@ -159,6 +167,7 @@ fn describe(operation: Operation, schemas: &mut Schemas) -> Option<Entry> {
         Operation::TestNotification => records::test_notification(schemas),
         Operation::ShowJobSchema => system::schema("showJobSchema", "job"),
         Operation::ShowCalendarSchema => system::schema("showCalendarSchema", "calendar"),
+        Operation::ShowQueueSchema => system::schema("showQueueSchema", "queue"),
         Operation::ShowOpenapi => system::openapi(),
         Operation::ShowProblem => system::problem_page(),
         Operation::Health => system::health(schemas),

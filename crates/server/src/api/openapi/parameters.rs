@@ -116,6 +116,9 @@ fn path_parameter(path: &str, name: &str, schemas: &mut Schemas) -> (&'static st
         "name" if path.contains("/jobs/") => {
             named("The job.", "greet", schemas.request::<JobName>())
         }
+        "name" if path.contains("/queues/") => {
+            named("The queue.", "mail", schemas.request::<JobName>())
+        }
         "name" if path.contains("/locks/") => {
             named("The lock.", "import", schemas.request::<JobName>())
         }

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use drumtower_core::model::{CalendarSpec, JobSpec};
+use drumtower_core::model::{CalendarSpec, JobSpec, QueueSpec};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value, json};
@@ -24,6 +24,9 @@ pub struct JobManifest;
 
 /// Stands for a calendar's manifest in an answer.
 pub struct CalendarManifest;
+
+/// Stands for a queue's manifest in an answer.
+pub struct QueueManifest;
 
 impl JsonSchema for JobManifest {
     fn inline_schema() -> bool {
@@ -53,6 +56,20 @@ impl JsonSchema for CalendarManifest {
     }
 }
 
+impl JsonSchema for QueueManifest {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "QueueManifest".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"$ref": format!("{COMPONENTS}QueueSpec")})
+    }
+}
+
 impl Schemas {
     pub fn new() -> Self {
         let settings = || {
@@ -64,6 +81,7 @@ impl Schemas {
         let mut requests = settings().for_deserialize().into_generator();
         requests.subschema_for::<JobSpec>();
         requests.subschema_for::<CalendarSpec>();
+        requests.subschema_for::<QueueSpec>();
         Self {
             requests,
             answers: settings().for_serialize().into_generator(),

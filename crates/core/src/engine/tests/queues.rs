@@ -1,0 +1,211 @@
+//! Queues: limits over several jobs, pauses, edits in flight.
+
+use serde_json::json;
+
+use super::super::*;
+use super::crew::*;
+use super::world::*;
+use crate::model::*;
+
+fn queue(more: serde_json::Value) -> serde_json::Value {
+    let mut spec = json!({"kind": "Queue", "name": "q"});
+    for (key, value) in more.as_object().expect("keys") {
+        spec[key] = value.clone();
+    }
+    spec
+}
+
+fn crew() -> Crew {
+    let mut crew = Crew::of(World::with_window(256));
+    crew.put(with("a", json!({"queue": "q"})));
+    crew.put(with("b", json!({"queue": "q", "weight": 2})));
+    crew
+}
+
+#[test]
+fn jobs_share_the_limits_of_their_queue() {
+    let mut crew = crew();
+    crew.trigger_many("a", "{}", 5);
+    assert_eq!(
+        crew.running.len(),
+        5,
+        "one that is not defined limits nothing"
+    );
+    crew.queue(queue(json!({"concurrency": 2})));
+    crew.trigger_many("b", "{}", 3);
+    assert_eq!(crew.running.len(), 5, "what runs counts");
+    for _ in 0..3 {
+        crew.end_first();
+    }
+    assert_eq!(crew.running.len(), 2);
+    crew.queue(queue(json!({"concurrency": 3})));
+    assert_eq!(crew.running.len(), 3);
+    crew.drain();
+    crew.is_empty();
+}
+
+#[test]
+fn a_key_is_limited_across_jobs() {
+    let mut crew = crew();
+    crew.queue(queue(json!({"key": "/c", "per_key": 1})));
+    let a = crew.trigger_many("a", r#"{"c": 1}"#, 2);
+    let b = crew.trigger("b", r#"{"c": 1}"#);
+    let other = crew.trigger("b", r#"{"c": 2}"#);
+    assert_eq!(crew.runs_now(), [a[0], other]);
+    crew.end(a[0], AttemptOutcome::Succeeded);
+    assert_eq!(crew.running.len(), 2, "one of those that wait");
+    // Without the key the rest goes.
+    crew.queue(queue(json!({})));
+    assert_eq!(crew.running.len(), 3);
+    assert!(crew.runs_now().contains(&b));
+    crew.drain();
+    crew.is_empty();
+}
+
+#[test]
+fn a_paused_queue_gives_nothing_out_over_a_restart() {
+    let mut crew = crew();
+    crew.queue(queue(json!({"concurrency": 50})));
+    let (queue_of, condition) = (queue_ref("q"), Condition::Any);
+    crew.command(Command::PauseQueue {
+        queue: queue_of,
+        condition,
+    });
+    let made = crew.trigger_many("a", "{}", 400);
+    assert!(crew.running.is_empty());
+    crew.queue(queue(json!({"concurrency": 60})));
+    assert!(crew.running.is_empty(), "applying it does not resume it");
+    crew.world.restart();
+    crew.dial();
+    assert!(crew.running.is_empty());
+    let view = &crew.world.engine.queues()[0];
+    assert!(view.row.as_ref().is_some_and(|row| row.paused.is_some()));
+    assert_eq!(
+        crew.world
+            .engine
+            .hindrance(&crew.world.tables.active[&made[0]])
+            .map(|it| it.what),
+        Some(Held::Paused)
+    );
+    let queue_of = queue_ref("q");
+    crew.command(Command::ResumeQueue {
+        queue: queue_of,
+        condition,
+    });
+    assert_eq!(crew.running.len(), 60);
+    let view = &crew.world.engine.queues()[0];
+    assert_eq!(
+        (view.running, view.holders.len()),
+        (60, Limits::QUEUE_HOLDERS)
+    );
+    assert_eq!(view.holders, made[..Limits::QUEUE_HOLDERS]);
+    assert_eq!(crew.drain(), made);
+    crew.is_empty();
+}
+
+#[test]
+fn a_deleted_queue_holds_nobody_back() {
+    let mut crew = crew();
+    crew.queue(queue(json!({"concurrency": 1})));
+    let (queue_of, condition) = (queue_ref("q"), Condition::Any);
+    crew.command(Command::PauseQueue {
+        queue: queue_of,
+        condition,
+    });
+    crew.trigger_many("a", "{}", 20);
+    let queue_of = queue_ref("q");
+    crew.command(Command::DeleteQueue {
+        queue: queue_of,
+        condition,
+    });
+    assert_eq!(crew.running.len(), 20);
+    crew.drain();
+    crew.is_empty();
+}
+
+#[test]
+fn a_job_that_moves_to_another_queue_takes_what_waits_along() {
+    let mut crew = crew();
+    crew.queue(queue(json!({"concurrency": 1})));
+    crew.queue(json!({"kind": "Queue", "name": "other", "concurrency": 2}));
+    let made = crew.trigger_many("a", "{}", 300);
+    assert_eq!(crew.running.len(), 1);
+    crew.put(with("a", json!({"queue": "other"})));
+    assert_eq!(crew.running.len(), 2, "the one that runs counts there");
+    let b = crew.trigger("b", "{}");
+    assert!(crew.runs_now().contains(&b), "and here no more");
+    crew.end(b, AttemptOutcome::Succeeded);
+    assert_eq!(crew.running.len(), 2);
+    assert_eq!(crew.drain(), made);
+    crew.is_empty();
+}
+
+#[test]
+fn a_line_without_workers_takes_no_place_from_one_that_has() {
+    let mut crew = crew();
+    let mut missing = with("a", json!({"queue": "q", "priority": 9}));
+    missing["task"]["handler"]["name"] = "missing".into();
+    crew.put(missing);
+    crew.queue(queue(
+        json!({"concurrency": 2, "rate": "1000/1s", "burst": 1000}),
+    ));
+    crew.trigger_many("a", "{}", 10);
+    let b = crew.trigger_many("b", "{}", 4);
+    assert_eq!(crew.runs_now(), b[..2]);
+    crew.end_first();
+    assert_eq!(crew.runs_now(), b[1..3]);
+}
+
+#[test]
+fn the_urgent_go_first_when_a_place_is_free() {
+    let mut crew = crew();
+    crew.put(with("urgent", json!({"queue": "q", "priority": 9})));
+    crew.queue(queue(json!({"concurrency": 1})));
+    let a = crew.trigger_many("a", "{}", 3);
+    let urgent = crew.trigger_many("urgent", "{}", 2);
+    assert_eq!(crew.drain(), [a[0], urgent[0], urgent[1], a[1], a[2]]);
+}
+
+#[test]
+fn edits_of_a_queue_are_compared_and_recorded() {
+    let mut world = World::new();
+    let spec = |more| serde_json::from_value::<QueueSpec>(queue(more)).expect("a queue");
+    let mut put = |more, condition| {
+        world.command(Command::PutQueue {
+            spec: spec(more),
+            condition,
+        })
+    };
+    let made = put(json!({"concurrency": 1}), Condition::Absent);
+    assert!(matches!(made, Ok(Reply::Queue { created: true, .. })));
+    let again = put(json!({"concurrency": 1}), Condition::Revision(1));
+    assert!(matches!(&again, Ok(Reply::Queue { row, created: false }) if row.revision == 1));
+    let there = put(json!({}), Condition::Absent);
+    assert_eq!(there.unwrap_err(), Refusal::QueueThere(queue_ref("q")));
+    let edited = put(json!({"concurrency": 2}), Condition::Revision(1));
+    assert!(matches!(&edited, Ok(Reply::Queue { row, .. }) if row.revision == 2));
+    let stale = put(json!({}), Condition::Revision(1));
+    assert!(matches!(stale, Err(Refusal::StaleQueue { current: 2, .. })));
+    let wrong = put(json!({"rate": "x"}), Condition::Any);
+    assert!(matches!(wrong, Err(Refusal::Invalid(fault)) if fault.field == "rate"));
+    let delete = |condition| Command::DeleteQueue {
+        queue: queue_ref("q"),
+        condition,
+    };
+    assert!(world.command(delete(Condition::Revision(7))).is_err());
+    assert!(matches!(
+        world.command(delete(Condition::Revision(2))),
+        Ok(Reply::Deleted)
+    ));
+    assert!(matches!(
+        world.command(delete(Condition::Any)),
+        Err(Refusal::NoSuchQueue(_))
+    ));
+    let spec = spec(json!({}));
+    let condition = Condition::Any;
+    let anew = world.command(Command::PutQueue { spec, condition });
+    assert!(matches!(&anew, Ok(Reply::Queue { row, created: true }) if row.revision == 4));
+    let deeds: Vec<AuditAction> = world.tables.audit.values().map(|it| it.action).collect();
+    use AuditAction::{Changed, Created, Deleted};
+    assert_eq!(deeds, [Created, Changed, Deleted, Created]);
+}
