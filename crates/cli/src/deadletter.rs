@@ -104,7 +104,7 @@ struct Filter {
     #[arg(short, long, value_name = "NAME")]
     job: Option<String>,
     /// Only runs that failed for this reason
-    #[arg(short, long, value_parser = ["task_failed", "timed_out", "worker_lost"])]
+    #[arg(short, long, value_parser = ["task_failed", "timed_out", "worker_lost", "start_timed_out"])]
     reason: Option<String>,
     /// Only runs that failed at or after this instant: RFC 3339, or a duration such as `-2h` from now
     #[arg(long, value_name = "INSTANT", allow_hyphen_values = true)]

@@ -143,7 +143,7 @@ fn meaning(reason: Reason) -> &'static str {
         Reason::TaskFailed => "the task failed, and no try is left or none is wanted",
         Reason::TimedOut => "the attempt took longer than `timeout`, and no try is left",
         Reason::WorkerLost => {
-            "the worker did not renew its lease, forgot the attempt or shut down; at the end of the run, once too often"
+            "the worker did not renew its lease, forgot the attempt, shut down or was drained by force; at the end of the run, once too often"
         }
         Reason::Undelivered => "the assignment never reached the worker, or it refused it",
         Reason::Cancelled => "somebody asked for it, and nothing of it runs any more",
@@ -151,6 +151,7 @@ fn meaning(reason: Reason) -> &'static str {
             "the attempt failed or timed out, and the run is tried again after its backoff"
         }
         Reason::Snoozed => "the handler put it off; that is no failure",
+        Reason::StartTimedOut => "no worker was given it within `start_timeout`",
     }
 }
 

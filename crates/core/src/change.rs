@@ -7,10 +7,10 @@
 use std::collections::BTreeMap;
 
 use crate::model::{
-    AuditEntry, AuditId, CalendarRef, CalendarVersion, Checkpoint, Counters, GateKey,
+    AuditEntry, AuditId, CalendarRef, CalendarVersion, Checkpoint, Counters, DrainRow, GateKey,
     IdempotencyEntry, IdempotencyHash, JobId, JobRow, JobVersion, LockRef, LockRow, NamespaceName,
     QueueRef, QueueRow, RateRow, Run, RunId, ScheduleRow, SegmentId, SegmentRow, SessionId,
-    SettingKey, SettingRow, SweepCause, SweepRow, TokenId, TokenRow, Unfired, WallMs,
+    SettingKey, SettingRow, SweepCause, SweepRow, TokenId, TokenRow, Unfired, WallMs, WorkerRef,
 };
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -53,6 +53,8 @@ pub struct ChangeSet {
     pub rates: BTreeMap<GateKey, Option<RateRow>>,
     /// Inserted, replaced, or deleted when there is none any more.
     pub locks: BTreeMap<LockRef, Option<LockRow>>,
+    /// Inserted, replaced, or deleted when there is none any more.
+    pub drains: BTreeMap<WorkerRef, Option<DrainRow>>,
     pub letters: BTreeMap<RunId, LetterChange>,
     /// Always inserts.
     pub audit: BTreeMap<AuditId, AuditEntry>,
@@ -131,6 +133,7 @@ impl ChangeSet {
             + self.queues.len()
             + self.rates.len()
             + self.locks.len()
+            + self.drains.len()
             + self.letters.len()
             + self.audit.len()
     }

@@ -59,6 +59,16 @@ pub enum Fault {
     RateNotWritten,
     /// A scan of runs that limits hold back counts as whole although some were parked meanwhile.
     LotScanNotRepeated,
+    /// A restart of the server ends every drain.
+    DrainForgotten,
+    /// What a drain stops at its deadline counts as failed.
+    DrainCountsAsFailure,
+    /// A worker that was silent for a while is never given anything again.
+    SuspicionNeverLifted,
+    /// A worker that was lost again and again is never tried again.
+    IsolationNeverEnds,
+    /// Runs that are parked can wait for their first start for ever.
+    ParkedStartsForgotten,
 }
 
 impl Fault {
@@ -89,6 +99,11 @@ impl Fault {
         Self::GateNotWoken,
         Self::RateNotWritten,
         Self::LotScanNotRepeated,
+        Self::DrainForgotten,
+        Self::DrainCountsAsFailure,
+        Self::SuspicionNeverLifted,
+        Self::IsolationNeverEnds,
+        Self::ParkedStartsForgotten,
     ];
 
     /// As it is called on the command line.
@@ -120,6 +135,11 @@ impl Fault {
             Self::GateNotWoken => "gate-not-woken",
             Self::RateNotWritten => "rate-not-written",
             Self::LotScanNotRepeated => "lot-scan-not-repeated",
+            Self::DrainForgotten => "drain-forgotten",
+            Self::DrainCountsAsFailure => "drain-counts-as-failure",
+            Self::SuspicionNeverLifted => "suspicion-never-lifted",
+            Self::IsolationNeverEnds => "isolation-never-ends",
+            Self::ParkedStartsForgotten => "parked-starts-forgotten",
         }
     }
 }

@@ -40,8 +40,14 @@ impl Terms {
         received.plus(self.lease_ms + self.margin_ms())
     }
 
-    /// Whether an assignment that echoes a heartbeat of this age leaves enough of the term to be worth sending.
+    /// How long nothing may be heard before a worker is suspected: two heartbeats that did not come.
+    pub fn suspect_ms(&self) -> u64 {
+        (2 * self.heartbeat_ms).min(self.lease_ms / 2)
+    }
+
+    /// Whether a worker whose last heartbeat has this age is heard of as it should be. To one that is not nothing is
+    /// given; and an assignment that echoes an older heartbeat leaves too little of the term to be worth sending.
     pub fn fresh(&self, received: MonoMs, now: MonoMs) -> bool {
-        now.0.saturating_sub(received.0) < self.lease_ms / 2
+        now.0.saturating_sub(received.0) < self.suspect_ms()
     }
 }

@@ -203,7 +203,7 @@ fn a_worker_told_to_stop_finishes_what_runs_and_takes_nothing_more() {
     first.process().signal(libc::SIGTERM);
     eventually("the worker drains", || {
         let workers = api.get("/api/v1/workers");
-        (workers["items"][0]["state"] == "DRAINING").then_some(())
+        (workers["items"][0]["state"] == "MAINTENANCE").then_some(())
     });
     let next = start(&api, "next", "echo next");
     task.go();

@@ -3,7 +3,7 @@
 use crate::plan::Trouble;
 
 /// What users and workers do, and what only time does.
-pub const DEEDS: [&str; 21] = [
+pub const DEEDS: [&str; 24] = [
     "put job",
     "pause job",
     "resume job",
@@ -16,6 +16,9 @@ pub const DEEDS: [&str; 21] = [
     "pause queue",
     "resume queue",
     "delete queue",
+    "drain worker",
+    "resume worker",
+    "reset worker",
     "connect",
     "heartbeat",
     "started",

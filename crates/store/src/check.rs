@@ -75,6 +75,10 @@ fn keys(changes: &ChangeSet) -> Result<(), Error> {
     let locks = locks
         .filter_map(|(lock, row)| Some((lock, row.as_ref()?)))
         .all(|(lock, row)| *lock == row.lock);
+    let drains = changes.drains.iter();
+    let drains = drains
+        .filter_map(|(workers, row)| Some((workers, row.as_ref()?)))
+        .all(|(workers, row)| *workers == row.worker);
     let settings = changes.settings.iter().all(|(key, row)| *key == row.key);
     let queues = changes.queues.iter().all(|(key, row)| *key == row.queue());
     let letters = changes.letters.iter().all(|(key, change)| match change {
@@ -96,6 +100,7 @@ fn keys(changes: &ChangeSet) -> Result<(), Error> {
         ("setting", settings),
         ("lock", locks),
         ("queue", queues),
+        ("drain", drains),
         ("dead letter", letters),
         ("audit", audit),
         ("idempotency", entries),

@@ -19,7 +19,7 @@ mod write;
 pub use error::Error;
 pub use read::{
     AuditFilter, AuditPage, CounterRow, JobFilter, JobPage, LetterFilter, ParkedKey, PrunedRow,
-    Read, Rollup, RunFilter, RunPage,
+    Read, Rollup, RunFilter, RunPage, StartPage,
 };
 pub use write::{Commit, Store};
 

@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 
 use drumtower_core::model::{
     AuditAction, AuditEntry, AuditId, AuditKind, CalendarRef, CalendarVersion, Checkpoint,
-    Counters, GateKey, IdempotencyEntry, IdempotencyHash, JobId, JobName, JobRecord, JobRow,
-    JobVersion, LockRef, LockRow, Meta, NamespaceName, Origin, QueueRow, RateRow, Reason, Run,
-    RunId, RunState, SegmentId, SegmentRow, SettingRow, SweepRow, TokenRow, Unfired, WallMs,
+    Counters, DrainRow, GateKey, IdempotencyEntry, IdempotencyHash, JobId, JobName, JobRecord,
+    JobRow, JobVersion, LockRef, LockRow, Meta, NamespaceName, Origin, QueueRow, RateRow, Reason,
+    Run, RunId, RunState, SegmentId, SegmentRow, SettingRow, SweepRow, TokenRow, Unfired, WallMs,
 };
 
 use crate::Error;
@@ -181,6 +181,14 @@ pub struct ParkedKey {
     pub runs: u64,
 }
 
+/// Parked runs that must start by a time, in the order of that time and of their ids.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct StartPage {
+    pub runs: Vec<Run>,
+    /// By when the first beyond them must start.
+    pub next: Option<WallMs>,
+}
+
 /// What became of a job's runs that ended in one minute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rollup {
@@ -284,6 +292,14 @@ pub trait Read: Send + Sync {
     fn parked_runs(&self, key: &str, after: Option<RunId>, limit: usize)
     -> Result<Vec<Run>, Error>;
     fn parked_keys(&self) -> Result<Vec<ParkedKey>, Error>;
+    /// Parked runs that wait for their first start and must have it at `by` or earlier, after the given place in their
+    /// order. Touches no other run.
+    fn parked_starts(
+        &self,
+        by: WallMs,
+        after: Option<(WallMs, RunId)>,
+        limit: usize,
+    ) -> Result<StartPage, Error>;
 
     /// The run, if it is a dead letter.
     fn letter(&self, id: RunId) -> Result<Option<Run>, Error>;
@@ -316,6 +332,8 @@ pub trait Read: Send + Sync {
         after: Option<&LockRef>,
         limit: usize,
     ) -> Result<Vec<LockRow>, Error>;
+    /// Every drain that is in force, in order of its workers.
+    fn drains(&self) -> Result<Vec<DrainRow>, Error>;
     /// Entries of the audit log below the id `before`, newest first.
     fn audit(
         &self,

@@ -14,7 +14,8 @@ use crate::output::{Cell, Column, Output};
 /// Show who changed what, the newest first
 ///
 /// Every change of a job, calendar, queue, token or setting, every cancelled run, every dead letter that
-/// was requeued or discarded and every lock that was taken away, with the fields before and
+/// was requeued or discarded, every lock that was taken away and every worker that was
+/// drained, resumed or reset, with the fields before and
 /// after. Kept 400 days. Needs a token with the role admin.
 ///
 ///     drumtower audit log

@@ -227,8 +227,12 @@ fn workers(overview: &Value, findings: &mut Findings) {
     } else if count < all.len() {
         findings.warn(
             "workers",
-            format!("{count} of {} take work", all.len()),
-            "`drumtower worker list` shows which are offline or draining",
+            format!(
+                "{count} of {} take work; {}",
+                all.len(),
+                out_of_service(&all)
+            ),
+            "`drumtower worker list` says why; `drumtower worker resume` ends a drain, `drumtower worker reset` trusts a faulty one",
         );
     } else {
         findings.ok("workers", format!("{count} connected"));
@@ -256,6 +260,16 @@ fn workers(overview: &Value, findings: &mut Findings) {
             "start a worker with that handler, or one that may run commands, for that namespace",
         );
     }
+}
+
+/// The first few workers that take no work, with their states.
+fn out_of_service(workers: &[&Value]) -> String {
+    let out = workers.iter().filter_map(|worker| {
+        let state = text(worker, "state");
+        let out = !matches!(state.as_str(), "ONLINE" | "BUSY");
+        out.then(|| format!("`{}` is {state}", text(worker, "name")))
+    });
+    out.take(5).collect::<Vec<_>>().join(", ")
 }
 
 /// Whether a worker could ever take a run of the line.

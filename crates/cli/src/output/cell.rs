@@ -50,9 +50,9 @@ impl Cell {
         };
         let color = match state.as_str() {
             "COMPLETED" | "ONLINE" | "active" => AnsiColor::Green,
-            "FAILED" | "OFFLINE" | "unknown" => AnsiColor::Red,
+            "FAILED" | "OFFLINE" | "FAULTY" | "unknown" => AnsiColor::Red,
             "RUNNING" | "SCHEDULED" | "BUSY" | "planned" | "pending" => AnsiColor::Cyan,
-            "CANCELLED" | "DRAINING" | "paused" | "unfired" | "excluded" => AnsiColor::Yellow,
+            "CANCELLED" | "MAINTENANCE" | "paused" | "unfired" | "excluded" => AnsiColor::Yellow,
             _ => return Style::new(),
         };
         color.on_default()

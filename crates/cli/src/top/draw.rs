@@ -112,8 +112,8 @@ fn table(frame: &mut Frame<'_>, model: &Model, pane: Pane, area: Rect) {
 
 fn state_style(cells: &[String]) -> Style {
     match cells.get(1).map(String::as_str) {
-        Some("OFFLINE") => Style::new().fg(Color::Red),
-        Some("DRAINING") => Style::new().fg(Color::Yellow),
+        Some("OFFLINE" | "FAULTY") => Style::new().fg(Color::Red),
+        Some("MAINTENANCE") => Style::new().fg(Color::Yellow),
         _ => Style::new(),
     }
 }

@@ -1,5 +1,8 @@
-//! `drumtower worker`: who is connected and how they are.
+//! `drumtower worker`: who is connected, how they are, and who is in service.
 
+mod drain;
+mod reset;
+mod resume;
 mod show;
 
 use clap::{Args, Subcommand};
@@ -14,11 +17,15 @@ use crate::output::{Cell, Column, Output, bytes, duration, text};
 pub enum Command {
     List(List),
     Show(show::Show),
+    Drain(drain::Drain),
+    Resume(resume::Resume),
+    Reset(reset::Reset),
 }
 
 /// List workers with their state and load
 ///
-/// CLOCK is the worker's clock minus the server's, marked with `!` beyond a second.
+/// CLOCK is the worker's clock minus the server's, marked with `!` beyond a second. WHY is
+/// what the state rests on: see `drumtower worker drain` and `drumtower worker reset`.
 ///
 ///     drumtower worker list
 #[derive(Args, Debug)]
@@ -76,11 +83,18 @@ const COLUMNS: &[Column] = &[
         head: "HEARD",
         cell: |worker| Cell::time(worker, "last_heartbeat"),
     },
+    Column {
+        head: "WHY",
+        cell: |worker| Cell::text(worker, "why"),
+    },
 ];
 
 pub fn run(command: Command) -> Result<()> {
     match command {
         Command::Show(show) => show.run(),
+        Command::Drain(drain) => drain.run(),
+        Command::Resume(resume) => resume.run(),
+        Command::Reset(reset) => reset.run(),
         Command::List(list) => {
             let client = Client::new(&list.connect)?;
             let workers = client.items(Call::get("/api/v1/workers"))?;

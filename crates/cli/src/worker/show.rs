@@ -61,9 +61,12 @@ fn describe(worker: &Value, view: View) -> String {
     let mut lines = vec![
         ("worker", text(worker, "name")),
         ("state", text(worker, "state")),
+        ("why", text(worker, "why")),
         ("host", text(worker, "host")),
         ("version", text(worker, "version")),
     ];
+    lines.retain(|(_, words)| !words.is_empty());
+    lines.extend(service(worker));
     let namespace = text(worker, "namespace");
     if !namespace.is_empty() {
         lines.push(("namespace", namespace));
@@ -88,14 +91,24 @@ fn describe(worker: &Value, view: View) -> String {
     lines.push((
         "capacity",
         format!(
-            "{}, {} free",
+            "{}, {} free, {} in use",
             text(worker, "capacity"),
-            text(worker, "credit")
+            text(worker, "credit"),
+            load("running_weight")
         ),
     ));
     lines.push(("cpu", format!("{:.1}%", load("cpu_permille") as f64 / 10.0)));
     lines.push(("memory", of("memory_used_bytes", "memory_total_bytes")));
     lines.push(("disk", of("disk_used_bytes", "disk_total_bytes")));
+    let network = |key: &str| format!("{}/s", bytes(load(key)));
+    lines.push((
+        "network",
+        format!(
+            "{} received, {} sent",
+            network("network_received_bytes_per_s"),
+            network("network_sent_bytes_per_s")
+        ),
+    ));
     lines.push(("clock", clock(worker)));
     lines.push(("connected", text(worker, "connected")));
     lines.push(("heard", text(worker, "last_heartbeat")));
@@ -111,6 +124,34 @@ fn describe(worker: &Value, view: View) -> String {
         words.push_str(&output::render(rows, RUNNING, view));
     }
     words
+}
+
+/// Whether it is in service, and what is held against it.
+fn service(worker: &Value) -> Vec<(&'static str, String)> {
+    let mut lines = Vec::new();
+    if let Some(drain) = worker.get("maintenance").filter(|it| !it.is_null()) {
+        let told = |head: &str, field: &str| match text(drain, field).as_str() {
+            "" => String::new(),
+            at => format!(", {head} {at}"),
+        };
+        let words = format!(
+            "drained by {} since {}{}{}",
+            text(drain, "actor"),
+            text(drain, "since"),
+            told("deadline", "deadline"),
+            told("stopped what ran at", "forced")
+        );
+        lines.push(("maintenance", words));
+    }
+    let losses = number(worker, "/losses");
+    if losses > 0 {
+        lines.push(("losses", format!("{losses} in the last 10 minutes")));
+    }
+    let until = text(worker, "faulty_until");
+    if !until.is_empty() {
+        lines.push(("isolated", format!("until {until}")));
+    }
+    lines
 }
 
 fn labels(worker: &Value) -> String {
@@ -142,7 +183,10 @@ mod tests {
             "name": "build-1", "state": "ONLINE", "host": "h", "version": "0.1.0", "labels": {"zone": "a"},
             "namespace": null, "exec": true, "http": true, "handlers": [], "capacity": 8, "credit": 7, "attempts": 1,
             "load": {"cpu_permille": 125, "memory_used_bytes": 1_048_576, "memory_total_bytes": 2_097_152,
-                     "disk_used_bytes": 0, "disk_total_bytes": 0},
+                     "disk_used_bytes": 0, "disk_total_bytes": 0, "network_received_bytes_per_s": 2048,
+                     "network_sent_bytes_per_s": 0, "running_weight": 1},
+            "why": "drained by ann: one run has to end", "losses": 2, "faulty_until": null,
+            "maintenance": {"since": "T0", "actor": "ann", "deadline": "T9", "forced": null},
             "skew_ms": 3, "connected": "T0", "last_heartbeat": "T1", "executors": ["exec", "script", "http"],
             "limits": {"by": "rlimits", "why": "no groups here"}, "others": 1,
             "running": [{"run": "run_1", "namespace": "default", "job": "hello", "state": "RUNNING",
@@ -155,15 +199,19 @@ mod tests {
         };
         let words = describe(&worker, view);
         for part in [
-            "worker:    build-1",
-            "labels:    zone=a",
-            "executors: exec, script, http",
-            "limits:    resource limits and measuring: no groups here",
-            "capacity:  8, 7 free",
-            "cpu:       12.5%",
-            "memory:    1.0 MiB of 2.0 MiB",
-            "clock:     +3ms",
-            "others:    1 more of this name",
+            "worker:      build-1",
+            "why:         drained by ann: one run has to end",
+            "maintenance: drained by ann since T0, deadline T9\n",
+            "losses:      2 in the last 10 minutes",
+            "labels:      zone=a",
+            "executors:   exec, script, http",
+            "limits:      resource limits and measuring: no groups here",
+            "capacity:    8, 7 free, 1 in use",
+            "cpu:         12.5%",
+            "memory:      1.0 MiB of 2.0 MiB",
+            "network:     2.0 KiB/s received, 0 B/s sent",
+            "clock:       +3ms",
+            "others:      1 more of this name",
             "run_1",
             "default/hello",
         ] {

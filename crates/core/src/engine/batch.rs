@@ -12,7 +12,7 @@ use crate::fault::{Fault, armed};
 use crate::model::{
     AuditEntry, CalendarVersion, Checkpoint, GateKey, IdempotencyEntry, JobId, JobVersion,
     JsonText, Limits, LockRef, NamespaceName, Now, QueueRef, QueueRow, Run, RunId, SegmentId,
-    SettingKey, SettingRow, SweepCause, TokenId, Unfired, WallMs,
+    SettingKey, SettingRow, SweepCause, TokenId, Unfired, WallMs, WorkerRef,
 };
 
 use super::{Effect, Engine};
@@ -58,11 +58,14 @@ pub(super) struct Building {
     queues: BTreeMap<QueueRef, QueueRow>,
     rates: BTreeSet<GateKey>,
     locks: BTreeSet<LockRef>,
+    drains: BTreeSet<WorkerRef>,
     audit: Vec<AuditEntry>,
     letters: BTreeMap<RunId, LetterChange>,
     calendars: Vec<CalendarVersion>,
     sweeps: BTreeSet<SweepCause>,
     tz_version: Option<String>,
+    /// The first time by which a run that is parked here must start.
+    parked_start: Option<WallMs>,
     /// A commit is wanted for its own sake: to renew leases.
     renewal: bool,
     finished: usize,
@@ -131,6 +134,7 @@ impl Building {
             + self.queues.len()
             + self.rates.len()
             + self.locks.len()
+            + self.drains.len()
             + self.audit.len()
             + self.letters.len()
             + self.calendars.len()
@@ -196,6 +200,10 @@ impl Building {
         self.locks.insert(lock.clone());
     }
 
+    pub(super) fn drain(&mut self, workers: &WorkerRef) {
+        self.drains.insert(workers.clone());
+    }
+
     pub(super) fn audit(&mut self, entry: AuditEntry) {
         self.document_bytes += entry.bytes();
         self.audit.push(entry);
@@ -230,6 +238,7 @@ impl Building {
     }
 
     pub(super) fn run_parked(&mut self, run: Run) {
+        self.note_parked(&run);
         self.run_bytes += payload_bytes(&run);
         self.runs.insert(run.id, RunNote::Parked(Box::new(run)));
     }
@@ -245,7 +254,14 @@ impl Building {
         }
     }
 
+    fn note_parked(&mut self, run: &Run) {
+        if let Some(by) = run.must_start_by() {
+            self.parked_start = Some(self.parked_start.map_or(by, |first| first.min(by)));
+        }
+    }
+
     pub(super) fn run_put_back(&mut self, run: Run) {
+        self.note_parked(&run);
         let (id, run) = (run.id, Box::new(run));
         let note = match self.runs.get(&id) {
             Some(RunNote::Inserted | RunNote::Parked(_)) => RunNote::Parked(run),
@@ -379,6 +395,17 @@ impl Engine {
                 (lock, row)
             })
             .collect();
+        changes.drains = built
+            .drains
+            .into_iter()
+            .map(|workers| {
+                let row = self.drains.row(&workers).cloned();
+                (workers, row)
+            })
+            .collect();
+        if let Some(by) = built.parked_start {
+            self.start_parked(by, changes.seq);
+        }
         changes.audit = built
             .audit
             .into_iter()

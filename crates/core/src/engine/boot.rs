@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 
 use crate::change::ChangeSet;
 use crate::model::{
-    CalendarVersion, Counters, Epoch, GateKey, JobRecord, JobVersion, LockRow, NamespaceName, Now,
-    QueueRow, RateRow, Run, RunState, SegmentId, SegmentRow, SessionId, SettingRow, SweepCause,
-    SweepRow, TokenRow,
+    CalendarVersion, Counters, DrainRow, Epoch, GateKey, JobRecord, JobVersion, LockRow,
+    NamespaceName, Now, QueueRow, RateRow, Run, RunState, SegmentId, SegmentRow, SessionId,
+    SettingRow, SweepCause, SweepRow, TokenRow, WallMs,
 };
 use crate::wheel::Wheel;
 
@@ -18,9 +18,11 @@ use super::admit::Enter;
 use super::batch::Building;
 use super::calendars::Calendars;
 use super::delays::{Delays, minute_of_key};
+use super::drains::Drains;
 use super::evict::Idle;
 use super::fleet::{Fleet, Held};
 use super::gates::Gates;
+use super::health::Health;
 use super::jobs::Jobs;
 use super::keys::Keys;
 use super::letters::Letters;
@@ -32,6 +34,7 @@ use super::queues::Queues;
 use super::read_ahead::ReadAhead;
 use super::runs::Runs;
 use super::segments::Segments;
+use super::start_limits::StartLimits;
 use super::sweeps::Sweeps;
 use super::time::{Due, Starting};
 use super::worker::Reports;
@@ -53,6 +56,8 @@ pub struct Boot {
     pub rates: Vec<(GateKey, RateRow)>,
     /// Every lock that is held.
     pub locks: Vec<LockRow>,
+    /// Every drain that is in force.
+    pub drains: Vec<DrainRow>,
     /// The jobs of the active runs, deleted ones too.
     pub jobs: Vec<JobRecord>,
     /// Versions that active runs are pinned to and that are not current.
@@ -61,6 +66,8 @@ pub struct Boot {
     pub active: Vec<Run>,
     /// Keys that runs are parked under.
     pub parked_keys: Vec<String>,
+    /// The first time by which a parked run must start.
+    pub first_start_by: Option<WallMs>,
     /// Every version of every calendar that is kept, in order.
     pub calendars: Vec<CalendarVersion>,
     pub sweeps: Vec<SweepRow>,
@@ -110,6 +117,8 @@ impl Engine {
             runs: Runs::default(),
             lines,
             fleet: Fleet::default(),
+            health: Health::default(),
+            drains: Drains::default(),
             keys: Keys::default(),
             locks: Locks::default(),
             letters: Letters::default(),
@@ -136,6 +145,7 @@ impl Engine {
             ahead: ReadAhead::default(),
             idle: Idle::default(),
             delays: Delays::default(),
+            starts: StartLimits::default(),
             calendars: Calendars::default(),
             sweeps: Sweeps::default(),
             queues: Queues::default(),
@@ -169,6 +179,9 @@ impl Engine {
         for version in boot.versions {
             engine.adopt_version(version);
         }
+        for row in boot.drains {
+            engine.revive_drain(row);
+        }
         for run in boot.active {
             engine.revive(now, run);
         }
@@ -182,6 +195,7 @@ impl Engine {
                 None => engine.line_with_parked(&key),
             }
         }
+        engine.revive_starts(boot.first_start_by);
         engine.committed_at(now);
         engine.read_ahead(now);
         if let Some(version) = boot.new_time_zones {

@@ -114,6 +114,8 @@ impl Engine {
                 self.arm_job(job);
             }
             self.arm_delayed();
+            self.arm_drains();
+            self.arm_starts();
             self.read_ahead_if_short(raw);
         }
     }

@@ -52,6 +52,11 @@ impl Engine {
     /// Assigns a run, or takes a worker out of its line that has gone silent.
     fn serve_run(&mut self, now: Now, ix: LineIx, run: RunId) {
         let resident = self.runs.expect(run);
+        let overdue = |by| by <= now.wall && !armed(Fault::ParkedStartsForgotten);
+        if resident.run.must_start_by().is_some_and(overdue) {
+            self.fail_start(now, run);
+            return;
+        }
         let policy = resident.compiled.version.spec.placement;
         let lost_by = lost_by(&resident.run);
         let line = self.lines.line_mut(ix);
@@ -117,6 +122,7 @@ impl Engine {
             started: None,
             end: None,
         });
+        let start_by = run.start_by;
         run.parked = None;
         run.progress = None;
         run.not_before = None;
@@ -156,6 +162,7 @@ impl Engine {
             checkpoint: run.checkpoint,
             weight: compiled.requirement.weight,
         };
+        self.forget_start(id, start_by);
         self.building.run_updated(id);
         self.take_places(id);
         self.effect(Effect::Send {

@@ -1,9 +1,9 @@
 //! What comes out of a step and is performed only after the commit that made it true.
 
 use crate::model::{
-    CalendarRef, CalendarVersion, CheckpointMark, JobName, JobRecord, LockRef, LockRow,
+    CalendarRef, CalendarVersion, CheckpointMark, DrainRow, JobName, JobRecord, LockRef, LockRow,
     NamespaceName, QueueRef, QueueRow, Run, RunId, SettingName, SettingRow, SpecError, Task,
-    TokenRow, WallMs,
+    TokenRow, WallMs, WorkerName,
 };
 
 use super::{AttemptRef, JobRef, StreamId, Ticket};
@@ -69,6 +69,12 @@ pub enum Reply {
     },
     /// The caller holds it.
     Lock(Box<LockRow>),
+    /// The drain that is in force, if any is.
+    Drain(Option<Box<DrainRow>>),
+    /// Nothing is held against the worker; `changed` tells whether anything was.
+    Reset {
+        changed: bool,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,6 +149,10 @@ pub enum Refusal {
     TooManyLocks(usize),
     #[error("too many wait already ({0} for one lock): ask again later")]
     TooManyWaiters(usize),
+    #[error("there is no worker `{0}`, connected, lost lately or drained")]
+    NoSuchWorker(WorkerName),
+    #[error("{0} names of workers are drained already: resume some")]
+    TooManyDrains(usize),
     #[error("there is already a token named `{0}`: choose another name")]
     TokenNameTaken(String),
 }

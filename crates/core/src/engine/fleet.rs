@@ -8,16 +8,14 @@ use std::collections::BTreeMap;
 
 use crate::lease::Terms;
 use crate::model::{
-    Fence, MonoMs, Now, ProcessId, Requirement, RunId, TaskNeed, WallMs, WorkerName,
+    Fence, MonoMs, Now, ProcessId, Requirement, RunId, TaskNeed, WallMs, WorkerName, WorkerRef,
 };
 use crate::placement::Candidates;
 use crate::wheel;
 
+use super::health::{Kin, Trust};
 use super::lines::{Line, LineIx};
-use super::{AttemptRef, Enforcement, Engine, Hello, Load, StreamId, WorkerState, WorkerView};
-
-/// How many of its runs a view of a worker names.
-const RUNNING_SHOWN: usize = 100;
+use super::{AttemptRef, Enforcement, Engine, Hello, Load, StreamId};
 
 /// An attempt that a worker holds, as far as the engine knows.
 #[derive(Clone, Copy, Debug)]
@@ -44,7 +42,13 @@ pub(super) struct Worker {
     /// Its clock is too far off, and that was told.
     pub(super) skewed: bool,
     pub(super) load: Load,
+    /// It said that it takes no more: it is shutting down.
     pub(super) draining: bool,
+    /// Its name is drained.
+    pub(super) maintenance: bool,
+    /// Heartbeats in a row on the current stream.
+    pub(super) beats: u32,
+    pub(super) trust: Trust,
     pub(super) connected: WallMs,
     pub(super) attempts: BTreeMap<RunId, Held>,
     pub(super) timer: Option<wheel::Key>,
@@ -64,6 +68,18 @@ impl Worker {
     /// Whether it has said hello to this engine; streams are numbered from 1.
     pub(super) fn has_dialled(&self) -> bool {
         self.hello.stream_number > 0
+    }
+
+    /// Its stream began or broke: nothing was heard on it yet.
+    pub(super) fn doubt(&mut self) {
+        self.beats = 0;
+        self.trust = Trust::Nothing;
+    }
+
+    /// Whether it is given work at all, as far as it is known.
+    pub(super) fn takes_work(&self) -> bool {
+        let open = !self.draining && !self.maintenance;
+        self.stream.is_some() && open && self.trust == Trust::Full
     }
 
     /// Credit of a stream that is gone is void.
@@ -88,43 +104,18 @@ impl Worker {
     }
 
     fn has_room(&self, weight: u32, terms: &Terms, now: MonoMs) -> bool {
+        let trusted = match self.trust {
+            Trust::Nothing => false,
+            Trust::OneRun => self.attempts.is_empty(),
+            Trust::Full => true,
+        };
         self.stream.is_some()
+            && trusted
             && !self.draining
+            && !self.maintenance
             && self.beat > 0
             && self.credit() >= u64::from(weight)
             && terms.fresh(self.leased_from, now)
-    }
-
-    fn state(&self) -> WorkerState {
-        match self.stream {
-            None => WorkerState::Offline,
-            Some(_) if self.draining => WorkerState::Draining,
-            Some(_) if self.credit() == 0 => WorkerState::Busy,
-            Some(_) => WorkerState::Online,
-        }
-    }
-
-    pub(super) fn view(&self) -> WorkerView {
-        WorkerView {
-            name: self.hello.worker.clone(),
-            state: self.state(),
-            host: self.hello.host.clone(),
-            version: self.hello.version.clone(),
-            labels: self.hello.labels.clone(),
-            namespace: self.hello.namespace.clone(),
-            exec: self.hello.exec,
-            http: self.hello.http,
-            enforcement: self.hello.enforcement.clone(),
-            handlers: self.hello.handlers.clone(),
-            capacity: self.hello.capacity,
-            credit: self.credit(),
-            attempts: self.attempts.len(),
-            running: self.attempts.keys().take(RUNNING_SHOWN).copied().collect(),
-            load: self.load,
-            skew_ms: self.skew_ms,
-            connected: self.connected,
-            last_heartbeat: self.last_heartbeat,
-        }
     }
 }
 
@@ -178,6 +169,9 @@ impl Fleet {
             skewed: false,
             load: Load::default(),
             draining: false,
+            maintenance: false,
+            beats: 0,
+            trust: Trust::Nothing,
             connected: now.wall,
             attempts: BTreeMap::new(),
             timer: None,
@@ -214,8 +208,26 @@ impl Fleet {
         }
     }
 
-    pub(super) fn view(&self) -> Vec<WorkerView> {
-        self.workers.values().map(Worker::view).collect()
+    pub(super) fn all(&self) -> impl Iterator<Item = (&ProcessId, &Worker)> {
+        self.workers.iter()
+    }
+
+    /// The processes that these words name.
+    pub(super) fn named(&self, workers: &WorkerRef) -> Vec<ProcessId> {
+        let named = self.workers.iter().filter(|(_, worker)| {
+            let hello = &worker.hello;
+            workers.names(&hello.worker, hello.namespace.as_ref())
+        });
+        named.map(|(process, _)| *process).collect()
+    }
+
+    /// The processes of one name whose tokens are bound alike.
+    pub(super) fn of(&self, kin: &Kin) -> Vec<ProcessId> {
+        let kindred = self.workers.iter().filter(|(_, worker)| {
+            let hello = &worker.hello;
+            hello.worker == kin.name && hello.namespace == kin.namespace
+        });
+        kindred.map(|(process, _)| *process).collect()
     }
 }
 
@@ -263,6 +275,7 @@ impl Engine {
                 capacity: 0,
             };
             self.fleet.register(now, hello);
+            self.keep_maintenance(process);
             self.arm_lease(now, process);
         }
     }

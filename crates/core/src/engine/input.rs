@@ -6,7 +6,7 @@ use crate::model::{
     Actor, AttemptOutcome, CalendarRef, CalendarSpec, Checkpoint, Fence, IdempotencyEntry,
     IdempotencyHash, JobId, JobName, JobRecord, JobSpec, JobVersion, JsonText, LockRef,
     LockRequest, LogLocator, NamespaceName, ProcessId, QueueRef, QueueSpec, Run, RunId, SettingKey,
-    SweepCause, TokenId, Verdict, WallMs, WorkerName,
+    SweepCause, TokenId, Verdict, WallMs, WorkerName, WorkerRef,
 };
 
 /// Names a caller that waits for a reply.
@@ -103,6 +103,20 @@ pub enum Command {
     DeleteSetting {
         key: SettingKey,
         condition: Condition,
+    },
+    /// These workers get nothing new; after `deadline_ms` what they run is stopped. A repetition without a deadline keeps
+    /// the one there is.
+    DrainWorker {
+        worker: WorkerRef,
+        deadline_ms: Option<u64>,
+    },
+    /// They are in service again.
+    ResumeWorker {
+        worker: WorkerRef,
+    },
+    /// What is held against them is forgotten.
+    ResetWorker {
+        worker: WorkerRef,
     },
     AcquireLock {
         request: LockRequest,
@@ -325,6 +339,11 @@ pub enum LoadKey {
         key: String,
         after: Option<RunId>,
     },
+    /// Parked runs that should have started by then, after a place in the order (start_by, id).
+    Overdue {
+        by: WallMs,
+        after: Option<(WallMs, RunId)>,
+    },
     /// Jobs that a sweep concerns, after a place in the order of their ids.
     Swept {
         cause: SweepCause,
@@ -370,6 +389,11 @@ pub enum LoadedRow {
     Parked {
         key: String,
         runs: Vec<Run>,
+    },
+    /// In order, likewise, with their jobs and versions before them; `next` is when the first beyond them must start.
+    Overdue {
+        runs: Vec<Run>,
+        next: Option<WallMs>,
     },
     /// In order; fewer than [`LOAD_ROWS`] means there are no more.
     Swept {

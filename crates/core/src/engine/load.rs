@@ -106,6 +106,7 @@ impl Engine {
                 self.users_asked.insert(calendar, jobs);
             }
             LoadedRow::Parked { key, runs } => self.take_parked(tag, &key, runs),
+            LoadedRow::Overdue { runs, next } => self.take_overdue(now, tag, runs, next),
         }
     }
 

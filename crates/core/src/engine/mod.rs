@@ -26,6 +26,7 @@ mod decide;
 mod deeds;
 mod delays;
 mod dispatch;
+mod drains;
 mod effect;
 mod evict;
 mod figures;
@@ -33,7 +34,9 @@ mod fire_job;
 mod fleet;
 mod fleet_view;
 mod gates;
+mod health;
 mod input;
+mod isolate;
 mod jobs;
 mod keys;
 mod letters;
@@ -51,6 +54,7 @@ mod read_ahead;
 mod retry;
 mod runs;
 mod segments;
+mod start_limits;
 mod sweeps;
 mod time;
 mod worker;
@@ -81,9 +85,11 @@ use batch::Building;
 use calendars::Calendars;
 use clock::Hold;
 use delays::Delays;
+use drains::Drains;
 use evict::Idle;
 use fleet::Fleet;
 use gates::Gates;
+use health::Health;
 use jobs::Jobs;
 use keys::Keys;
 use letters::Letters;
@@ -95,6 +101,7 @@ use queues::Queues;
 use read_ahead::ReadAhead;
 use runs::Runs;
 use segments::Segments;
+use start_limits::StartLimits;
 use sweeps::Sweeps;
 use time::{Due, Starting, Timer};
 use worker::Reports;
@@ -153,6 +160,8 @@ pub struct Engine {
     runs: Runs,
     lines: Lines,
     fleet: Fleet,
+    health: Health,
+    drains: Drains,
     keys: Keys,
     locks: Locks,
     letters: Letters,
@@ -176,6 +185,7 @@ pub struct Engine {
     ahead: ReadAhead,
     idle: Idle,
     delays: Delays,
+    starts: StartLimits,
     calendars: Calendars,
     sweeps: Sweeps,
     queues: Queues,
@@ -247,11 +257,6 @@ impl Engine {
     /// Whether the batch is as large as a commit may be: step nothing more before it is taken.
     pub fn is_full(&self) -> bool {
         self.building.is_full()
-    }
-
-    /// The workers as people see them.
-    pub fn workers(&self) -> Vec<WorkerView> {
-        self.fleet.view()
     }
 
     /// How a job that is held in memory is called; the jobs of a batch are, until its commit is acknowledged.

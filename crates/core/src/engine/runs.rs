@@ -121,6 +121,7 @@ pub(super) fn fresh_run(id: RunId, job: &Job, origin: Origin, actor: Actor, now:
         rerun_of: None,
         shard: None,
         not_before: None,
+        start_by: None,
         parked: None,
         progress: None,
         checkpoint: None,
@@ -145,6 +146,10 @@ impl Engine {
             counters.created += 1
         });
         self.effect(Effect::RunChanged { run: run.id });
+        run.start_by = compiled.start_timeout_ms.map(|ms| {
+            let from = run.due.max(run.created);
+            from.plus(i64::try_from(ms).unwrap_or(i64::MAX))
+        });
         if run.origin == Origin::Schedule {
             self.jobs.expect_mut(run.job).live_scheduled += 1;
             self.mark_job(run.job);
@@ -216,9 +221,26 @@ impl Engine {
         self.effect(Effect::RunChanged { run: id });
     }
 
+    /// Ends a resident run that waits: it leaves its line too.
+    pub(super) fn end_waiting(
+        &mut self,
+        now: Now,
+        id: RunId,
+        state: RunState,
+        reason: Reason,
+        error: Option<String>,
+    ) {
+        self.leave_line(id);
+        self.end_run(now, id, state, reason, error);
+    }
+
     /// Takes a run into memory, which keeps its job there.
     pub(super) fn hold_run(&mut self, run: Run, compiled: Arc<Compiled>) {
         self.jobs.expect_mut(run.job).resident_runs += 1;
+        let forgotten = run.parked.is_some() && armed(Fault::ParkedStartsForgotten);
+        if let Some(by) = run.must_start_by().filter(|_| !forgotten) {
+            self.watch_start(run.id, by);
+        }
         self.runs.insert(Resident {
             run,
             compiled,
@@ -244,6 +266,7 @@ impl Engine {
         };
         run.parked = Some(key);
         self.runs.left.put(id, seq, ());
+        self.forget_start(id, run.start_by);
         self.jobs.expect_mut(run.job).resident_runs -= 1;
         self.mark_job(run.job);
         self.consider(run.job);
@@ -253,6 +276,7 @@ impl Engine {
     /// What the end of a run means for its job.
     fn let_go(&mut self, now: Now, run: &Run) {
         self.forget_delay(run.id);
+        self.forget_start(run.id, run.start_by);
         let job = self.jobs.expect_mut(run.job);
         assert!(job.resident_runs > 0, "{} was not counted", run.id);
         job.resident_runs -= 1;

@@ -24,6 +24,8 @@ pub(super) enum Timer {
     LockOver(Fence),
     LockWait(Ticket),
     Gate(GateId),
+    Drains,
+    Starts,
 }
 
 /// A start is written with the run's next change, or alone once the attempt is this old.
@@ -67,7 +69,7 @@ impl Engine {
     pub fn next_wakeup(&self, now: Now) -> Option<MonoMs> {
         let waiting = !self.starting.backlog.is_empty() || !self.starting.losing.is_empty();
         let due = self.due.len() > 0 && !self.building.is_nearly_full();
-        if waiting || due {
+        if waiting || due || self.has_overdue(now) {
             return Some(now.mono);
         }
         let wheel = self.wheel.next_at().map(MonoMs);
@@ -105,6 +107,8 @@ impl Engine {
                 Timer::LockOver(hold) => self.lock_over(now, hold),
                 Timer::LockWait(ticket) => self.lock_wait_over(ticket),
                 Timer::Gate(gate) => self.gate_due(gate),
+                Timer::Drains => self.drains_due(now),
+                Timer::Starts => self.starts_due(now),
             }
         }
         while !self.building.is_nearly_full()
@@ -113,6 +117,7 @@ impl Engine {
             self.job_due(now, job);
         }
         self.lose_some(now);
+        self.fail_overdue(now);
         self.write_starts(now);
         self.write_progress(now);
     }
@@ -172,6 +177,7 @@ impl Engine {
         if self.options.terms.over_at(worker.leased_from) > now.mono && !given_up {
             self.arm_lease(now, process);
         } else {
+            self.note_loss(now, process);
             self.drop_worker(now, process);
         }
     }

@@ -26,10 +26,14 @@ pub enum AuditAction {
     Requeued,
     /// A dead letter was thrown away.
     Discarded,
+    /// A worker gets no new work.
+    Drained,
+    /// What was held against a worker is forgotten.
+    Reset,
 }
 
 impl AuditAction {
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::Created,
         Self::Changed,
         Self::Paused,
@@ -39,6 +43,8 @@ impl AuditAction {
         Self::Revoked,
         Self::Requeued,
         Self::Discarded,
+        Self::Drained,
+        Self::Reset,
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -52,6 +58,8 @@ impl AuditAction {
             Self::Revoked => "revoked",
             Self::Requeued => "requeued",
             Self::Discarded => "discarded",
+            Self::Drained => "drained",
+            Self::Reset => "reset",
         }
     }
 }
@@ -69,6 +77,7 @@ pub enum AuditKind {
     Setting,
     Lock,
     Queue,
+    Worker,
 }
 
 impl AuditKind {
@@ -80,6 +89,7 @@ impl AuditKind {
         Self::Setting,
         Self::Lock,
         Self::Queue,
+        Self::Worker,
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -91,6 +101,7 @@ impl AuditKind {
             Self::Setting => "setting",
             Self::Lock => "lock",
             Self::Queue => "queue",
+            Self::Worker => "worker",
         }
     }
 }

@@ -104,6 +104,10 @@ pub struct JobSpec {
     /// otherwise.
     #[serde(default, skip_serializing_if = "is_default")]
     pub retry: Retry,
+    /// How long a run may wait, from its due time, until a worker is given it, such as `10m`; then it is FAILED. For ever
+    /// unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_timeout: Option<String>,
     /// How long an attempt may run before it is killed, such as `30s` or `1h30m`; an hour unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<String>,
@@ -205,6 +209,7 @@ impl JobSpec {
             notify.check("notify")?;
         }
         self.parsed_timeout()?;
+        self.parsed_start_timeout()?;
         self.parsed_progress_timeout()?;
         self.parsed_retry()?;
         self.parsed_limits()?;
@@ -261,6 +266,26 @@ impl JobSpec {
             )),
             Ok(ms) => Ok(ms),
             Err(error) => Err(SpecError::new("timeout", error.to_string())),
+        }
+    }
+
+    /// How long a run may wait for its first start; `None` is for ever.
+    pub fn parsed_start_timeout(&self) -> Result<Option<u64>, SpecError> {
+        let fault = |message: String| Err(SpecError::new("start_timeout", message));
+        let Some(text) = &self.start_timeout else {
+            return Ok(None);
+        };
+        match schedule::parse_duration(text) {
+            Ok(0) => fault(
+                "must be longer than 0: give it a duration such as `10m` or leave it out"
+                    .to_owned(),
+            ),
+            Ok(ms) if ms > Limits::START_TIMEOUT_MS => fault(format!(
+                "`{text}` is longer than {} days: leave it out to let runs wait for ever",
+                Limits::START_TIMEOUT_MS / 86_400_000
+            )),
+            Ok(ms) => Ok(Some(ms)),
+            Err(error) => fault(error.to_string()),
         }
     }
 

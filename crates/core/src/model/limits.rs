@@ -113,6 +113,14 @@ impl Limits {
     /// Callers that wait for one lock, and for all together.
     pub const LOCK_WAITERS: usize = 1_000;
     pub const LOCK_WAITERS_ALL: usize = 10_000;
+    /// Names of workers that are drained at once; all of them are held in memory.
+    pub const DRAINS: usize = 10_000;
+    /// The longest deadline of a drain: thirty days.
+    pub const DRAIN_MS: u64 = 30 * 86_400_000;
+    /// Names of workers whose losses are remembered at once; beyond, those that were lost longest ago go.
+    pub const LOST_WORKERS: usize = 10_000;
+    /// The longest that a run may wait for its first start: a year.
+    pub const START_TIMEOUT_MS: u64 = 366 * 86_400_000;
     pub const NOTIFY_RULES: usize = 16;
     pub const NOTIFY_ADDRESSES: usize = 50;
     pub const URL_BYTES: usize = 2048;

@@ -7,6 +7,7 @@ mod audit_entry;
 mod calendar;
 mod checkpoint;
 mod diff;
+mod drain;
 mod gate;
 mod id;
 mod job;
@@ -36,6 +37,7 @@ pub use calendar::{
 };
 pub use checkpoint::Checkpoint;
 pub use diff::{Change, diff};
+pub use drain::{DrainRow, WorkerRef, check_drain_deadline};
 pub use gate::{GateKey, parked_at, pen_key};
 pub use id::{
     AuditId, Epoch, Fence, IdError, JobId, ProcessId, RunId, SegmentId, SessionId, TokenId,

@@ -3,7 +3,8 @@
 //! ```text
 //! PENDING ──assigned──► SCHEDULED ──started──► RUNNING ──► COMPLETED | FAILED | CANCELLED
 //!    ▲  │                  │    │                 │  │
-//!    │  └─cancel► CANCELLED│    └─finished────────┘  │ (a start that was never seen apart from its end)
+//!    │  ├─cancel► CANCELLED│    └─finished────────┘  │ (a start that was never seen apart from its end)
+//!    │  └─never given► FAILED                        │
 //!    └──undelivered, lost, tried again, put off──────┘
 //! ```
 //!
@@ -97,10 +98,12 @@ pub enum Reason {
     Retry,
     /// The handler put the run off.
     Snoozed,
+    /// It was not given to a worker within `start_timeout`.
+    StartTimedOut,
 }
 
 impl Reason {
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Created,
         Self::Assigned,
         Self::Started,
@@ -112,6 +115,7 @@ impl Reason {
         Self::Cancelled,
         Self::Retry,
         Self::Snoozed,
+        Self::StartTimedOut,
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -127,6 +131,7 @@ impl Reason {
             Self::Cancelled => "cancelled",
             Self::Retry => "retry",
             Self::Snoozed => "snoozed",
+            Self::StartTimedOut => "start_timed_out",
         }
     }
 }
@@ -157,13 +162,14 @@ const fn step(from: Option<RunState>, to: RunState, reasons: &'static [Reason]) 
 /// Every step that a run can take.
 pub const MOVES: &[Move] = {
     use Reason::{
-        Assigned, Created, Retry, Snoozed, Started, Succeeded, TaskFailed, TimedOut, Undelivered,
-        WorkerLost,
+        Assigned, Created, Retry, Snoozed, StartTimedOut, Started, Succeeded, TaskFailed, TimedOut,
+        Undelivered, WorkerLost,
     };
     use RunState::{Cancelled, Completed, Failed, Pending, Running, Scheduled};
     &[
         step(None, Pending, &[Created]),
         step(Some(Pending), Scheduled, &[Assigned]),
+        step(Some(Pending), Failed, &[StartTimedOut]),
         step(Some(Pending), Cancelled, &[Reason::Cancelled]),
         step(Some(Scheduled), Running, &[Started]),
         step(Some(Scheduled), Completed, &[Succeeded]),
@@ -306,6 +312,8 @@ pub struct Run {
     pub shard: Option<(u32, u32)>,
     /// No attempt is made before this: it waits to be tried again.
     pub not_before: Option<WallMs>,
+    /// If no worker was given it by then, it fails.
+    pub start_by: Option<WallMs>,
     /// The key it waits under in the store while it is not held in memory.
     pub parked: Option<String>,
     pub cancel: Option<CancelRequest>,
@@ -351,6 +359,17 @@ impl Run {
 
     pub fn current_attempt(&self) -> Option<&Attempt> {
         self.attempts.last().filter(|attempt| attempt.end.is_none())
+    }
+
+    /// By when it must be given to a worker; `None` when that was done, or when it can wait for ever. What never reached
+    /// its worker was not given to it.
+    pub fn must_start_by(&self) -> Option<WallMs> {
+        let undelivered = |attempt: &Attempt| {
+            let end = attempt.end.as_ref();
+            end.is_some_and(|end| end.outcome == AttemptOutcome::Undelivered)
+        };
+        let waits = self.state == RunState::Pending && self.attempts.iter().all(undelivered);
+        self.start_by.filter(|_| waits)
     }
 
     /// From when on it may be given to a worker.

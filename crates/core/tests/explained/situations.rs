@@ -2,7 +2,7 @@
 
 use drumtower_core::engine::{Held, WorkerState};
 use drumtower_core::explain::run::{Account, Known, explain};
-use drumtower_core::model::{AttemptOutcome, CheckpointMark, RunId, Verdict};
+use drumtower_core::model::{AttemptOutcome, CheckpointMark, Reason, RunId, RunState, Verdict};
 use serde_json::json;
 
 use crate::life::{Life, at, namespace};
@@ -105,6 +105,18 @@ fn waiting() -> Vec<(&'static str, Account)> {
             "no_worker",
             Life::new().change(|it| it.fleet.clear()).seen(90.0),
         ),
+        (
+            "nobody_took_it_in_time",
+            Life::of_job(json!({"start_timeout": "1m"}))
+                .change(|it| {
+                    let (run, at) = (&mut it.run, at(60.0));
+                    run.start_by = Some(at);
+                    run.transition(RunState::Failed, at, Reason::StartTimedOut);
+                    let cause = "it was not given to a worker within its start_timeout of 1m: no worker that can run it was connected and had room";
+                    run.error = Some(cause.to_owned());
+                })
+                .seen(90.0),
+        ),
         ("no_worker_and_nobody_to_ask", {
             let life = Life::new();
             explain(&Known {
@@ -137,7 +149,7 @@ fn waiting() -> Vec<(&'static str, Account)> {
                 .change(|it| {
                     it.fleet
                         .iter_mut()
-                        .for_each(|worker| worker.state = WorkerState::Draining);
+                        .for_each(|worker| worker.state = WorkerState::Maintenance);
                 })
                 .seen(3.0),
         ),

@@ -172,3 +172,14 @@ pub fn progress_timeout() {
         )
     );
 }
+
+pub fn start_timeout() {
+    // Nobody is there to take it.
+    let world = world();
+    let run = world.ended(json!({"task": {"exec": {"argv": ["true"]}}, "start_timeout": "300ms"}));
+    let last = run["transitions"].as_array().and_then(|all| all.last());
+    assert_eq!(
+        (&run["state"], last.map(|it| &it["reason"])),
+        (&json!("FAILED"), Some(&json!("start_timed_out")))
+    );
+}

@@ -118,6 +118,7 @@ pub const CHECKS: &[(&str, fn())] = &[
     ("retry.on[].after", retries::after),
     ("timeout", execution::timeout),
     ("progress_timeout", execution::progress_timeout),
+    ("start_timeout", execution::start_timeout),
     ("retention", retention::retention),
     ("notify", notices::rules),
     ("notify.rules", notices::rules),

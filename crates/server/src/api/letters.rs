@@ -121,7 +121,12 @@ fn reason(text: &str) -> Result<Reason, Problem> {
 }
 
 /// For what a run may fail.
-pub const REASONS: &[Reason] = &[Reason::TaskFailed, Reason::TimedOut, Reason::WorkerLost];
+pub const REASONS: &[Reason] = &[
+    Reason::TaskFailed,
+    Reason::TimedOut,
+    Reason::WorkerLost,
+    Reason::StartTimedOut,
+];
 
 /// The job that a filter names, deleted ones aside.
 async fn job_of(
@@ -169,7 +174,7 @@ pub struct Selection {
     /// Those of the job of this name.
     #[serde(default)]
     job: Option<JobName>,
-    /// Those that failed for this reason: `task_failed`, `timed_out` or `worker_lost`.
+    /// Those that failed for this reason: `task_failed`, `timed_out`, `worker_lost` or `start_timed_out`.
     #[serde(default)]
     reason: Option<Reason>,
     /// Those that failed at or after this instant, in RFC 3339.

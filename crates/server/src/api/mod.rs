@@ -26,6 +26,7 @@ mod locks;
 mod log_lines;
 mod log_text;
 mod logs;
+mod maintenance;
 mod metrics;
 mod next;
 mod notifications;
@@ -230,6 +231,9 @@ fn handler_of(operation: Operation, verb: MethodFilter) -> Option<MethodRouter<E
         Operation::FollowChanges => on(verb, changes::follow),
         Operation::ListWorkers => on(verb, workers::list),
         Operation::ShowWorker => on(verb, workers::show),
+        Operation::DrainWorker => on(verb, maintenance::drain),
+        Operation::ResumeWorker => on(verb, maintenance::resume),
+        Operation::ResetWorker => on(verb, maintenance::reset),
         Operation::CreateToken => on(verb, tokens::create),
         Operation::ListTokens => on(verb, tokens::list),
         Operation::RevokeToken => on(verb, tokens::revoke),

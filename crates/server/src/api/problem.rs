@@ -366,6 +366,7 @@ impl From<Refusal> for Problem {
             Refusal::NoSuchRun(_) => Kind::NoSuchRun,
             Refusal::NoSuchLetter(_) => Kind::NoSuchLetter,
             Refusal::NoSuchToken(_) => Kind::NoSuchToken,
+            Refusal::NoSuchWorker(_) => Kind::NoSuchWorker,
             Refusal::Invalid(error) => return error.clone().into(),
             Refusal::Stale { .. } | Refusal::StaleSetting { .. } => Kind::Stale,
             Refusal::NoSuchSetting(_) => Kind::NoSuchSetting,
@@ -374,7 +375,7 @@ impl From<Refusal> for Problem {
             Refusal::TokenNameTaken(_) => Kind::TokenNameTaken,
             Refusal::LockHeld(_) => Kind::LockHeld,
             Refusal::LockLost(_) => Kind::LockLost,
-            Refusal::TooManyLocks(_) | Refusal::TooManyWaiters(_) => {
+            Refusal::TooManyLocks(_) | Refusal::TooManyWaiters(_) | Refusal::TooManyDrains(_) => {
                 return Self {
                     retry_after_s: Some(1),
                     ..Self::new(Kind::Overloaded, refusal.to_string())

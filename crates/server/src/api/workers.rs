@@ -14,6 +14,7 @@ use serde::Serialize;
 
 use super::Edge;
 use super::gate::WorkerPath;
+use super::maintenance::Maintenance;
 use super::page::Page;
 use super::problem::{Kind, Problem};
 use super::query::Parameters;
@@ -25,6 +26,16 @@ use crate::auth::Principal;
 pub struct Worker<'a> {
     name: &'a WorkerName,
     state: WorkerState,
+    /// What the state rests on, in words.
+    why: Option<&'a str>,
+    /// The drain that is in force, if it is drained.
+    maintenance: Option<Maintenance>,
+    /// How often its name was lost within the last ten minutes.
+    losses: usize,
+    /// Until when it gets no work because it was lost again and again.
+    faulty_until: Option<Time>,
+    /// Whether it gets one run at a time until one has ended.
+    probation: bool,
     host: &'a str,
     version: &'a str,
     labels: &'a BTreeMap<String, String>,
@@ -121,11 +132,13 @@ pub async fn show(
     let others = fleet.len().saturating_sub(1);
     let newest = fleet
         .into_iter()
-        .max_by_key(|worker| (worker.state != WorkerState::Offline, worker.connected));
+        .max_by_key(|worker| (worker.linked, worker.alive, worker.connected));
     let Some(view) = newest else {
         return Err(Problem::new(
             Kind::NoSuchWorker,
-            format!("there is no worker `{name}`: `drumtower worker list` shows those connected"),
+            format!(
+                "there is no worker `{name}`: `drumtower worker list` shows those connected or lost lately"
+            ),
         ));
     };
     let ids = view.running.clone();
@@ -176,6 +189,11 @@ impl<'a> From<&'a WorkerView> for Worker<'a> {
         Self {
             name: &view.name,
             state: view.state,
+            why: view.why.as_deref(),
+            maintenance: view.drain.as_ref().map(Maintenance::from),
+            losses: view.losses,
+            faulty_until: view.faulty_until.map(Time),
+            probation: view.probation,
             host: &view.host,
             version: &view.version,
             labels: &view.labels,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use drumtower_core::engine::{self, Boot};
-use drumtower_core::model::{JobId, Limits, Run, SessionId};
+use drumtower_core::model::{JobId, Limits, Run, SessionId, WallMs};
 use drumtower_store::{Commit, Error, Read, Store};
 
 use super::Options;
@@ -64,6 +64,8 @@ pub fn read(reader: &dyn Read, taken: Taken) -> Result<Boot, Error> {
         queues: reader.queues()?,
         rates: reader.rates()?,
         locks: reader.locks(None, None, usize::MAX)?,
+        drains: reader.drains()?,
+        first_start_by: reader.parked_starts(WallMs(i64::MIN), None, 0)?.next,
         jobs,
         versions,
         active,

@@ -262,7 +262,7 @@ impl<'a> Life<'a> {
                 }
             }
             Message::Figures { answer } => {
-                let _ = answer.send(Ok((self.engine.figures(), self.engine.workers())));
+                let _ = answer.send(Ok((self.engine.figures(), self.engine.workers(now))));
             }
             Message::Queues { answer } => {
                 let _ = answer.send(Ok(self.engine.queues()));
@@ -275,7 +275,7 @@ impl<'a> Life<'a> {
                 let _ = answer.send(Ok(hindrance));
             }
             Message::Workers { answer } => {
-                let _ = answer.send(Ok(self.engine.workers()));
+                let _ = answer.send(Ok(self.engine.workers(now)));
             }
         }
         Ok(())

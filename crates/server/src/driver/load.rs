@@ -69,6 +69,14 @@ fn load_key(
             calendar.clone(),
             reader.calendar_users(calendar, None, LOAD_ROWS)?,
         )),
+        LoadKey::Overdue { by, after } => {
+            let page = reader.parked_starts(*by, *after, LOAD_ROWS)?;
+            definitions(reader, &page.runs, rows)?;
+            rows.push(LoadedRow::Overdue {
+                runs: page.runs,
+                next: page.next,
+            });
+        }
         LoadKey::Parked { key, after } => {
             let runs = reader.parked_runs(key, *after, LOAD_ROWS)?;
             definitions(reader, &runs, rows)?;

@@ -97,13 +97,13 @@ pub const FAMILIES: &[Family] = &[
         "drumtower_worker_up",
         Gauge,
         WORKER,
-        "1 while the worker is connected.",
+        "1 while the worker is connected and heard of.",
     ),
     family(
         "drumtower_worker_state",
         Gauge,
         &["worker", "state"],
-        "1 for the state that the worker is in: online, busy, draining or offline.",
+        "1 for the state that the worker is in: online, busy, maintenance, offline or faulty.",
     ),
     family(
         "drumtower_worker_capacity",
@@ -122,6 +122,12 @@ pub const FAMILIES: &[Family] = &[
         Gauge,
         WORKER,
         "Attempts that the worker holds, by the server's books.",
+    ),
+    family(
+        "drumtower_worker_losses",
+        Gauge,
+        WORKER,
+        "How often workers of this name were lost within the last ten minutes.",
     ),
     family(
         "drumtower_worker_cpu_ratio",

@@ -115,11 +115,12 @@ fn jobs(text: &mut Text, counted: &Counted, principal: &Principal) {
     });
 }
 
-const STATES: [(WorkerState, &str); 4] = [
+const STATES: [(WorkerState, &str); 5] = [
     (WorkerState::Online, "online"),
     (WorkerState::Busy, "busy"),
-    (WorkerState::Draining, "draining"),
+    (WorkerState::Maintenance, "maintenance"),
     (WorkerState::Offline, "offline"),
+    (WorkerState::Faulty, "faulty"),
 ];
 
 type WorkerValue = fn(&WorkerView) -> f64;
@@ -133,6 +134,7 @@ const WORKER_VALUES: &[(&str, WorkerValue)] = &[
         f64::from(worker.load.running_weight)
     }),
     ("drumtower_worker_attempts", |worker| worker.attempts as f64),
+    ("drumtower_worker_losses", |worker| worker.losses as f64),
     ("drumtower_worker_cpu_ratio", |worker| {
         f64::from(worker.load.cpu_permille) / 1e3
     }),
@@ -168,7 +170,7 @@ fn workers(text: &mut Text, fleet: &[&WorkerView]) {
     named.truncate(WORKERS);
     let mut up = text.family("drumtower_worker_up");
     for worker in &named {
-        let connected = worker.state != WorkerState::Offline;
+        let connected = worker.linked && worker.state != WorkerState::Offline;
         up.add(
             &[("worker", worker.name.as_str())],
             f64::from(u8::from(connected)),

@@ -253,6 +253,7 @@ fn with_impossible_run(store: &mut Memory) {
         rerun_of: None,
         shard: None,
         not_before: None,
+        start_by: None,
         parked: None,
         progress: None,
         checkpoint: None,

@@ -15,6 +15,7 @@ mod letters;
 mod listings;
 mod locks;
 mod logs;
+mod maintenance;
 mod metrics;
 mod next;
 mod openapi;

@@ -68,6 +68,10 @@ fn expected(operation: Operation) -> [u16; 8] {
         Operation::ListWorkers => [401, 401, 200, 200, 403, 200, 200, 200],
         // No worker is connected.
         Operation::ShowWorker => [401, 401, 404, 404, 403, 404, 404, 404],
+        // Asked of workers of namespace `a`; one that is not connected can be drained.
+        Operation::DrainWorker => [401, 401, 403, 200, 403, 200, 403, 403],
+        Operation::ResumeWorker => [401, 401, 403, 404, 403, 404, 403, 403],
+        Operation::ResetWorker => [401, 401, 403, 404, 403, 404, 403, 403],
         Operation::ListTokens => [401, 401, 403, 403, 403, 200, 403, 200],
         // An id of another namespace is like one that never was.
         Operation::ShowRun => [401, 401, 200, 200, 403, 200, 404, 404],
@@ -266,6 +270,9 @@ async fn knock(server: &Server, caller: &Caller, operation: Operation, call: Cal
     };
     if operation == Operation::WaitRun {
         path.push_str("?timeout=0s");
+    }
+    if path.starts_with("/api/v1/workers/") && verb == Verb::Post {
+        path.push_str("?namespace=a");
     }
     let method = match verb {
         Verb::Get => "GET",

@@ -1,7 +1,9 @@
 //! A commit has become durable: is it one that may be?
 
 use drumtower_core::change::{ChangeSet, RunChange};
-use drumtower_core::model::{JobId, Origin, Overlap, Run, RunId, RunState};
+use drumtower_core::model::{
+    AttemptEnd, AttemptOutcome, JobId, Origin, Overlap, Reason, Run, RunId, RunState,
+};
 use drumtower_store::Read;
 
 use super::Checks;
@@ -41,10 +43,18 @@ impl World {
             self.checks.marks.insert(*segment, row.id_mark);
         }
         self.check_limits(changes);
+        // What ends in this commit may be used by it; what begins holds from the next one on.
+        let ended = changes.drains.iter().filter(|(_, row)| row.is_none());
+        for (workers, _) in ended {
+            self.checks.drained.remove(&workers.name);
+        }
         for change in changes.runs.values() {
             self.check_ends(change.run());
             self.checks.run_change(change);
         }
+        let begun = changes.drains.iter().filter(|(_, row)| row.is_some());
+        let begun = begun.map(|(workers, _)| workers.name.clone());
+        self.checks.drained.extend(begun);
         self.check_overlap(changes);
         self.checks.schedules(changes);
         self.check_counters();
@@ -126,6 +136,8 @@ impl Checks {
             self.find("V7", format!("{} has ended and is written again", run.id));
         }
         self.new_attempts(run, before.as_ref());
+        self.ends_of_drains(run);
+        self.start_in_time(run);
         let new = matches!(change, RunChange::Insert(_) | RunChange::InsertFinished(_));
         if new {
             self.new_run(run);
@@ -153,6 +165,21 @@ impl Checks {
                 let words = format!("{} was to be cancelled and has a new attempt", run.id);
                 self.find("V13", words);
             }
+            if self.drained.contains(&attempt.worker) {
+                let words = format!(
+                    "{} is given to {}, which is drained",
+                    run.id, attempt.worker
+                );
+                self.find("V13", words);
+            }
+            let first = run.attempts[..index].iter().all(|older| {
+                let end = older.end.as_ref();
+                end.is_some_and(|end| end.outcome == AttemptOutcome::Undelivered)
+            });
+            if first && run.start_by.is_some_and(|by| by <= attempt.assigned) {
+                let words = format!("{} is given out after its start_timeout", run.id);
+                self.find("V4", words);
+            }
             if attempt.number as usize != index + 1 {
                 let words = format!("{} has attempt {} in place {index}", run.id, attempt.number);
                 self.find("V6", words);
@@ -177,6 +204,41 @@ impl Checks {
                 );
                 self.find("V6", words);
             }
+        }
+    }
+
+    /// What a drain stopped is a loss, whatever the task made of it.
+    fn ends_of_drains(&mut self, run: &Run) {
+        let ends = run.attempts.iter().filter_map(|it| it.end.as_ref());
+        let drained = |end: &AttemptEnd| {
+            end.error
+                .as_deref()
+                .is_some_and(|it| it.contains("drained"))
+        };
+        if ends
+            .clone()
+            .any(|end| drained(end) && end.outcome.is_failure())
+        {
+            let words = format!("{}: what a drain stopped counts as failed", run.id);
+            self.find("V12", words);
+        }
+    }
+
+    /// A run fails for want of a worker only at its time, and only if no worker had it.
+    fn start_in_time(&mut self, run: &Run) {
+        let Some(last) = run.transitions.last() else {
+            return;
+        };
+        if last.reason != Reason::StartTimedOut {
+            return;
+        }
+        let started = run.attempts.iter().any(|it| it.started.is_some());
+        if started || run.start_by.is_none_or(|by| last.at < by) {
+            let words = format!(
+                "{} failed for want of a start, too early or wrongly",
+                run.id
+            );
+            self.find("V4", words);
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! | when | what |
 //! |---|---|
-//! | a commit becomes durable (`commits`) | V2 cursors, V6 fences and marks, V7, V8, V11 overlap and limits (`limits`), V13, V14; nobody is authorised for what has ended |
+//! | a commit becomes durable (`commits`) | V2 cursors, V4 start limits, V6 fences and marks, V7, V8, V11 overlap and limits (`limits`), V12 drains, V13, V14; nobody is authorised for what has ended |
 //! | an effect is performed or an answer arrives (`answers`) | V9: what is told is durable |
 //! | a task is started (`leases`) | V3, V5, V6, V11 credit |
 //! | the world has come to rest (`rest`) | V1, V2, V10, V18 and the rest of the audit, with schedules expanded a second time |
@@ -15,11 +15,11 @@ mod leases;
 mod limits;
 mod rest;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use drumtower_audit::Record;
 use drumtower_core::model::{
-    Counters, Fence, JobId, NamespaceName, RunId, SegmentId, SessionId, WallMs,
+    Counters, Fence, JobId, NamespaceName, RunId, SegmentId, SessionId, WallMs, WorkerName,
 };
 
 use crate::clock::At;
@@ -48,6 +48,8 @@ pub struct Checks {
     live_scheduled: BTreeMap<JobId, u32>,
     /// Starts under rates.
     starts: BTreeMap<String, limits::Starts>,
+    /// Workers that are drained, by name.
+    drained: BTreeSet<WorkerName>,
     tallies: BTreeMap<NamespaceName, Counters>,
     /// The highest fence that a task was started with, for each run.
     started: BTreeMap<RunId, (u32, u64)>,

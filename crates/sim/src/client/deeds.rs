@@ -3,7 +3,7 @@
 use drumtower_core::engine::{JobRef, Rerun, Trigger, When};
 use drumtower_core::model::{
     CalendarSpec, JobRecord, JobSpec, JsonText, NamespaceName, QueueName, QueueRef, QueueSpec,
-    Requirement, RunId, RunState, TaskNeed,
+    Requirement, RunId, RunState, TaskNeed, WorkerName, WorkerRef,
 };
 use drumtower_store::{JobFilter, Read, RunFilter};
 
@@ -26,6 +26,9 @@ pub enum Deed {
     PauseQueue(QueueRef),
     ResumeQueue(QueueRef),
     DeleteQueue(QueueRef),
+    Drain(WorkerRef, Option<u64>),
+    ResumeWorker(WorkerRef),
+    ResetWorker(WorkerRef),
 }
 
 impl Deed {
@@ -44,6 +47,9 @@ impl Deed {
             Self::PauseQueue(_) => "pause queue",
             Self::ResumeQueue(_) => "resume queue",
             Self::DeleteQueue(_) => "delete queue",
+            Self::Drain(..) => "drain worker",
+            Self::ResumeWorker(_) => "resume worker",
+            Self::ResetWorker(_) => "reset worker",
         }
     }
 
@@ -63,6 +69,9 @@ impl Deed {
             Self::PauseQueue(queue) => format!("pause queue {}", queue.name),
             Self::ResumeQueue(queue) => format!("resume queue {}", queue.name),
             Self::DeleteQueue(queue) => format!("delete queue {}", queue.name),
+            Self::Drain(worker, deadline) => format!("drain {} within {deadline:?}", worker.name),
+            Self::ResumeWorker(worker) => format!("resume worker {}", worker.name),
+            Self::ResetWorker(worker) => format!("reset worker {}", worker.name),
         }
     }
 
@@ -82,6 +91,12 @@ impl Deed {
 }
 
 impl Worker {
+    pub(crate) fn named(&self) -> Option<WorkerRef> {
+        let name = WorkerName::new(&self.name).ok()?;
+        let namespace = None;
+        Some(WorkerRef { name, namespace })
+    }
+
     /// Whether it could ever run this.
     pub(crate) fn is_able(&self, needed: &Requirement) -> bool {
         let shape = &self.shape;
@@ -149,8 +164,22 @@ impl World {
             34..44 => self.cancel(client),
             44..49 => self.rerun(client),
             49..52 => self.once_more(client),
+            48..53 => self.maintain(client),
             _ => Some(Deed::Trigger(self.triggers(client, &name))),
         }
+    }
+
+    /// A worker is taken out of service or put back.
+    fn maintain(&mut self, client: usize) -> Option<Deed> {
+        let random = &mut self.clients[client].random;
+        let worker = random.pick(&self.workers).named()?;
+        let longest = 3 * self.plan.longest_task_ms;
+        Some(match random.below(10) {
+            0..3 => Deed::Drain(worker, None),
+            3..6 => Deed::Drain(worker, Some(random.skewed(0, longest))),
+            6..9 => Deed::ResumeWorker(worker),
+            _ => Deed::ResetWorker(worker),
+        })
     }
 
     fn resume(&mut self, client: usize, jobs: Vec<JobRecord>) -> Option<Deed> {

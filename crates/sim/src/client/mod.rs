@@ -313,6 +313,9 @@ impl World {
         for row in queues.into_iter().filter(|row| row.paused.is_some()) {
             self.call(0, Deed::ResumeQueue(row.queue()), 0);
         }
+        for drain in self.reader.drains().unwrap_or_default() {
+            self.call(0, Deed::ResumeWorker(drain.worker), 0);
+        }
         let hopeless: Vec<RunId> = runs
             .iter()
             .filter(|run| run.cancel.is_none() && !self.somebody_can(run))
@@ -349,6 +352,12 @@ impl Deed {
             Self::PauseQueue(queue) => Command::PauseQueue { queue, condition },
             Self::ResumeQueue(queue) => Command::ResumeQueue { queue, condition },
             Self::DeleteQueue(queue) => Command::DeleteQueue { queue, condition },
+            Self::Drain(worker, deadline_ms) => Command::DrainWorker {
+                worker,
+                deadline_ms,
+            },
+            Self::ResumeWorker(worker) => Command::ResumeWorker { worker },
+            Self::ResetWorker(worker) => Command::ResetWorker { worker },
             Self::Calendar(spec) => Command::PutCalendar {
                 spec: *spec,
                 condition,

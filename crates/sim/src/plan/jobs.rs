@@ -179,6 +179,10 @@ fn policies(spec: &mut Value, random: &mut Random) {
     spec["retry"] = retry(random);
     limits(spec, random);
     spec["timeout"] = (*random.pick(&["1h", "30s", "3s", "500ms"])).into();
+    match random.chance(250) {
+        true => spec["start_timeout"] = format!("{}ms", random.skewed(50, 60_000)).into(),
+        false => spec["start_timeout"] = Value::Null,
+    }
 }
 
 /// Most jobs have none; some share a queue, whether it is defined or not.

@@ -28,6 +28,12 @@ pub enum Trouble {
     KillWorker {
         down_us: u64,
     },
+    /// A worker is lost again and again.
+    FlapWorker {
+        times: u64,
+        down_us: u64,
+        up_us: u64,
+    },
     DrainWorker {
         within_us: u64,
         down_us: u64,
@@ -104,7 +110,7 @@ impl CommitTrouble {
 }
 
 impl Trouble {
-    pub const NAMES: [&str; 25] = [
+    pub const NAMES: [&str; 26] = [
         "none",
         "server crash",
         "crash amid effects",
@@ -130,6 +136,7 @@ impl Trouble {
         "load error",
         "repeated end",
         "late echoes",
+        "worker flaps",
     ];
 
     /// Its row in the table of coverage.
@@ -154,6 +161,7 @@ impl Trouble {
             Self::LoadError => 22,
             Self::RepeatEnd => 23,
             Self::LateEchoes { .. } => 24,
+            Self::FlapWorker { .. } => 25,
         }
     }
 
@@ -163,6 +171,11 @@ impl Trouble {
             Self::CrashServer { down_us } | Self::CrashAmidEffects { down_us, .. } => down_us,
             Self::KillWorker { down_us } => down_us,
             Self::DrainWorker { within_us, down_us } => within_us + down_us,
+            Self::FlapWorker {
+                times,
+                down_us,
+                up_us,
+            } => times * (down_us + up_us),
             Self::FreezeServer { for_us }
             | Self::FreezeWorker { for_us }
             | Self::Partition { for_us }
@@ -178,7 +191,7 @@ impl Trouble {
     }
 }
 
-const KINDS: u64 = 26;
+const KINDS: u64 = 27;
 
 /// Draws which kinds this world has, then when each of them happens.
 pub(super) fn draw(random: &mut Random, until: At, terms: &Terms) -> Vec<(At, Trouble)> {
@@ -258,6 +271,11 @@ fn one(kind: u64, random: &mut Random, terms: &Terms) -> Trouble {
         23 | 24 => Trouble::LateEchoes {
             for_us: random.between(2 * SECOND, 20 * SECOND),
             latency_us: random.between(lease_us / 10, lease_us * 9 / 10),
+        },
+        25 => Trouble::FlapWorker {
+            times: random.between(2, 8),
+            down_us: lease_us + random.between(SECOND, 4 * SECOND),
+            up_us: random.skewed(100 * MS, 8 * SECOND),
         },
         _ => Trouble::Outage {
             for_us: random.skewed(60 * SECOND, 30 * 3_600 * SECOND),

@@ -26,7 +26,7 @@ pub(crate) use task::Task;
 const REMEMBERED_ENDS: usize = 8;
 
 pub struct Worker {
-    name: String,
+    pub(crate) name: String,
     pub(crate) shape: WorkerPlan,
     pub(crate) clock: Clock,
     pub(crate) random: Random,

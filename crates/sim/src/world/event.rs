@@ -121,6 +121,13 @@ pub enum Event {
         conn: ConnId,
         noticed: [u64; 2],
     },
+    /// A worker dies, so many more times.
+    Flap {
+        worker: usize,
+        left: u64,
+        down_us: u64,
+        up_us: u64,
+    },
     StartWorker {
         worker: usize,
     },
@@ -207,6 +214,7 @@ impl Event {
             | Self::Read { .. }
             | Self::StartWorker { .. }
             | Self::CutUp { .. }
+            | Self::Flap { .. }
             | Self::Deadline { .. }
             | Self::Act { .. }
             | Self::Request { .. }

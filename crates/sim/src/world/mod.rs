@@ -242,6 +242,12 @@ impl World {
             Event::GoneUp { conn } => self.gone_up(conn),
             Event::GoneDown { conn } => self.gone_down(conn),
             Event::CutUp { conn, noticed } => self.cut(conn, true, false, noticed),
+            Event::Flap {
+                worker,
+                left,
+                down_us,
+                up_us,
+            } => self.flap(worker, left, down_us, up_us),
             Event::StartWorker { worker } => self.start_worker(worker),
             Event::Wake {
                 worker,

@@ -73,6 +73,11 @@ impl World {
                 self.look_at_clocks();
             }
             Trouble::KillWorker { down_us } => self.kill_worker(worker, down_us),
+            Trouble::FlapWorker {
+                times,
+                down_us,
+                up_us,
+            } => self.flap(worker, times, down_us, up_us),
             Trouble::DrainWorker { within_us, down_us } => {
                 self.drain_worker(worker, within_us, down_us);
             }
@@ -126,6 +131,24 @@ impl World {
             Trouble::LoadError => self.weather.load_error = true,
             Trouble::RepeatEnd => self.repeat_end(worker),
             Trouble::Outage { for_us } => self.outage(for_us),
+        }
+    }
+
+    /// A worker dies, stays away for longer than its lease, and dies again soon after it is back.
+    pub(crate) fn flap(&mut self, worker: usize, left: u64, down_us: u64, up_us: u64) {
+        if self.calm || self.weather.outage > self.at {
+            return;
+        }
+        self.kill_worker(worker, down_us);
+        if let Some(left) = left.checked_sub(1) {
+            let at = self.at.plus(down_us + up_us);
+            let flap = Event::Flap {
+                worker,
+                left,
+                down_us,
+                up_us,
+            };
+            self.push(at, flap);
         }
     }
 

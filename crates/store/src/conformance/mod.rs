@@ -16,6 +16,7 @@ mod retention;
 mod rollups;
 mod runs;
 pub mod sample;
+mod starts;
 mod system;
 
 use drumtower_core::change::ChangeSet;
@@ -112,6 +113,10 @@ pub const EXERCISES: &[Exercise] = &[
         runs::active,
     ),
     ("parked runs come by key", runs::parked_runs),
+    (
+        "parked runs come by when they must start",
+        starts::parked_starts,
+    ),
     ("long payloads come back", runs::payloads),
     ("ids beyond the store are refused or unknown", runs::beyond),
     (
@@ -139,6 +144,7 @@ pub const EXERCISES: &[Exercise] = &[
     ("queues are inserted and replaced", records::queues),
     ("rates are inserted, replaced and removed", records::rates),
     ("locks are taken, replaced and given back", records::locks),
+    ("drains begin, change and end", records::drains),
     (
         "the audit log is listed newest first, by filter",
         records::audit,

@@ -2,9 +2,9 @@
 
 use drumtower_core::change::{ChangeSet, Prune};
 use drumtower_core::model::{
-    Actor, AuditAction, AuditEntry, AuditId, AuditKind, AuditObject, Change, Fence, GateKey,
-    JsonText, LockName, LockRef, LockRow, Pause, QueueKind, QueueName, QueueRow, QueueSpec,
-    RateRow, SettingKey, SettingName, SettingRow, WallMs,
+    Actor, AuditAction, AuditEntry, AuditId, AuditKind, AuditObject, Change, DrainRow, Fence,
+    GateKey, JsonText, LockName, LockRef, LockRow, Pause, QueueKind, QueueName, QueueRow,
+    QueueSpec, RateRow, SettingKey, SettingName, SettingRow, WallMs, WorkerName, WorkerRef,
 };
 
 use super::World;
@@ -153,6 +153,49 @@ pub fn locks(world: &mut World) {
     assert_eq!(page(Some("a"), None, 10), first);
     assert_eq!(read.lock(&again.lock).expect("it is read"), Some(again));
     assert_eq!(read.lock(&two.lock).expect("it is read"), None);
+}
+
+pub fn drains(world: &mut World) {
+    let drain = |name: &str, of: Option<&str>, deadline| DrainRow {
+        worker: WorkerRef {
+            name: WorkerName::new(name).expect("a name"),
+            namespace: of.map(namespace),
+        },
+        since: T0,
+        actor: Actor::new("operator"),
+        deadline,
+        forced: None,
+    };
+    let begun = |rows: &[DrainRow]| ChangeSet {
+        drains: rows
+            .iter()
+            .map(|row| (row.worker.clone(), Some(row.clone())))
+            .collect(),
+        ..ChangeSet::default()
+    };
+    let rows = [
+        drain("b", None, None),
+        drain("a", Some("x"), None),
+        drain("a", None, Some(T0.plus(1))),
+    ];
+    world.commit(begun(&rows));
+    let mut forced = rows[2].clone();
+    forced.forced = Some(T0.plus(2));
+    world.commit(begun(std::slice::from_ref(&forced)));
+    let all = |world: &World| world.read().drains().expect("they are read");
+    let [b, of_x, _] = rows;
+    assert_eq!(all(world), [forced, of_x.clone(), b.clone()]);
+    world.commit(ChangeSet {
+        drains: [drain("a", None, None).worker, drain("c", None, None).worker]
+            .map(|workers| (workers, None))
+            .into(),
+        ..ChangeSet::default()
+    });
+    assert_eq!(all(world), [of_x, b.clone()]);
+    world.refuse(ChangeSet {
+        drains: [(drain("d", None, None).worker, Some(b))].into(),
+        ..ChangeSet::default()
+    });
 }
 
 const MINUTE_MS: i64 = 60_000;

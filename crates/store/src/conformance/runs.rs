@@ -50,6 +50,7 @@ fn full(counter: u64) -> Run {
     run.root_run = Some(RunId(u64::MAX));
     run.rerun_of = Some(RunId(0));
     run.shard = Some((3, 8));
+    run.start_by = Some(WallMs(-7));
     run.cancel = Some(CancelRequest {
         at: T0,
         actor: Actor::new("ann"),

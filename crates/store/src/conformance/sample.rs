@@ -158,6 +158,7 @@ pub fn run(ms: i64, counter: u64, job: JobId) -> Run {
         rerun_of: None,
         shard: None,
         not_before: None,
+        start_by: None,
         parked: None,
         progress: None,
         checkpoint: None,

@@ -218,6 +218,12 @@ impl State {
                 None => self.locks.remove(lock),
             };
         }
+        for (workers, row) in &changes.drains {
+            match row {
+                Some(row) => self.drains.insert(workers.clone(), row.clone()),
+                None => self.drains.remove(workers),
+            };
+        }
         self.audit.extend(changes.audit.clone());
         for (id, change) in &changes.letters {
             match change {

@@ -4,16 +4,17 @@ use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Included, Unbounded};
 
 use drumtower_core::model::{
-    AuditId, CalendarRef, CalendarVersion, Checkpoint, GateKey, IdempotencyEntry, IdempotencyHash,
-    JobId, JobName, JobRecord, JobRow, JobVersion, LockRef, LockRow, Meta, NamespaceName, QueueRow,
-    RateRow, Run, RunId, SegmentRow, SettingRow, SweepRow, TokenRow, Unfired, WallMs,
+    AuditId, CalendarRef, CalendarVersion, Checkpoint, DrainRow, GateKey, IdempotencyEntry,
+    IdempotencyHash, JobId, JobName, JobRecord, JobRow, JobVersion, LockRef, LockRow, Meta,
+    NamespaceName, QueueRow, RateRow, Run, RunId, SegmentRow, SettingRow, SweepRow, TokenRow,
+    Unfired, WallMs,
 };
 
 use super::state::State;
 use super::{Reader, lock};
 use crate::{
     AuditFilter, AuditPage, CounterRow, Error, JobFilter, JobPage, LetterFilter, ParkedKey,
-    PrunedRow, Read, Rollup, RunFilter, RunPage,
+    PrunedRow, Read, Rollup, RunFilter, RunPage, StartPage,
 };
 
 impl State {
@@ -283,6 +284,30 @@ impl Read for Reader {
             .collect())
     }
 
+    fn parked_starts(
+        &self,
+        by: WallMs,
+        after: Option<(WallMs, RunId)>,
+        limit: usize,
+    ) -> Result<StartPage, Error> {
+        let state = lock(&self.state);
+        let parked = state.active.values().filter(|run| run.parked.is_some());
+        let mut places: Vec<(WallMs, RunId)> = parked
+            .filter_map(|run| Some((run.must_start_by()?, run.id)))
+            .filter(|place| after.is_none_or(|after| *place > after))
+            .collect();
+        places.sort_unstable();
+        let come = places.iter().take_while(|place| place.0 <= by).count();
+        let page = come.min(limit);
+        let runs = places[..page].iter();
+        Ok(StartPage {
+            runs: runs
+                .filter_map(|(_, id)| state.active.get(id).cloned())
+                .collect(),
+            next: places.get(page).map(|(by, _)| *by),
+        })
+    }
+
     fn parked_keys(&self) -> Result<Vec<ParkedKey>, Error> {
         let state = lock(&self.state);
         let mut counts = BTreeMap::<&str, u64>::new();
@@ -367,6 +392,10 @@ impl Read for Reader {
         let state = lock(&self.state);
         let rows = state.rates.iter();
         Ok(rows.map(|(gate, row)| (gate.clone(), *row)).collect())
+    }
+
+    fn drains(&self) -> Result<Vec<DrainRow>, Error> {
+        Ok(lock(&self.state).drains.values().cloned().collect())
     }
 
     fn settings(&self) -> Result<Vec<SettingRow>, Error> {

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use drumtower_core::model::{
-    AuditEntry, AuditId, CalendarRef, CalendarVersion, Checkpoint, Counters, GateKey,
+    AuditEntry, AuditId, CalendarRef, CalendarVersion, Checkpoint, Counters, DrainRow, GateKey,
     IdempotencyEntry, IdempotencyHash, JobId, JobName, JobRow, JobVersion, LockRef, LockRow, Meta,
     NamespaceName, Origin, QueueRef, QueueRow, RateRow, Retention, Run, RunId, ScheduleRow,
     SegmentId, SegmentRow, SessionId, SessionRow, SettingKey, SettingRow, SweepCause, SweepRow,
-    TokenId, TokenRow, Unfired, WallMs,
+    TokenId, TokenRow, Unfired, WallMs, WorkerRef,
 };
 
 use crate::PrunedRow;
@@ -43,6 +43,7 @@ pub(super) struct State {
     pub queues: BTreeMap<QueueRef, QueueRow>,
     pub rates: BTreeMap<GateKey, RateRow>,
     pub locks: BTreeMap<LockRef, LockRow>,
+    pub drains: BTreeMap<WorkerRef, DrainRow>,
     pub audit: BTreeMap<AuditId, AuditEntry>,
     pub letters: BTreeMap<RunId, Run>,
     pub rollups: BTreeMap<Key, Tally>,
@@ -92,6 +93,7 @@ impl State {
             queues: BTreeMap::new(),
             rates: BTreeMap::new(),
             locks: BTreeMap::new(),
+            drains: BTreeMap::new(),
             audit: BTreeMap::new(),
             letters: BTreeMap::new(),
             rollups: BTreeMap::new(),

@@ -6,8 +6,8 @@ use rusqlite::{CachedStatement, Connection, Params, params};
 
 use super::derived::{Batch, Derived};
 use super::{
-    calendar_rows, checkpoint_rows, codec, keys, letter_rows, lock_rows, prune, queue_rows,
-    record_rows, run_rows,
+    calendar_rows, checkpoint_rows, codec, drain_rows, keys, letter_rows, lock_rows, prune,
+    queue_rows, record_rows, run_rows,
 };
 use crate::Error;
 
@@ -49,6 +49,7 @@ pub fn everything(
     record_rows::settings(conn, changes)?;
     lock_rows::apply(conn, changes)?;
     queue_rows::apply(conn, changes)?;
+    drain_rows::apply(conn, changes)?;
     record_rows::audit(conn, changes)?;
     letter_rows::apply(conn, changes)?;
     if let Some(prune) = &changes.prune {

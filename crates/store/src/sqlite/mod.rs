@@ -18,6 +18,7 @@ mod chunk;
 mod codec;
 mod delete;
 mod derived;
+mod drain_rows;
 mod failure;
 mod filter;
 mod history;

@@ -65,6 +65,7 @@ enum Later {
         http_status: Option<u16>,
         verdict: Option<Verdict>,
     },
+    StartBy(WallMs),
 }
 
 #[derive(Serialize, Deserialize)]
@@ -167,6 +168,7 @@ fn later(run: &Run) -> Vec<Later> {
         run.not_before.map(Later::NotBefore),
         run.progress.clone().map(Later::Progress),
         run.checkpoint.map(Later::Checkpoint),
+        run.start_by.map(Later::StartBy),
     ];
     let ends = run.attempts.iter().filter_map(|attempt| {
         let end = attempt.end.as_ref()?;
@@ -273,6 +275,7 @@ pub fn open(id: RunId, job: JobId, blob: &[u8], payloads: &impl Aside) -> Result
         rerun_of: rare.and_then(|rare| rare.rerun_of),
         shard: rare.and_then(|rare| rare.shard),
         not_before: None,
+        start_by: None,
         parked: rare.and_then(|rare| rare.parked).map(str::to_owned),
         cancel: rare.and_then(|rare| rare.cancel.clone()),
         attempts: packed
@@ -291,6 +294,7 @@ pub fn open(id: RunId, job: JobId, blob: &[u8], payloads: &impl Aside) -> Result
             Later::NotBefore(at) => run.not_before = Some(at),
             Later::Progress(progress) => run.progress = Some(progress),
             Later::Checkpoint(mark) => run.checkpoint = Some(mark),
+            Later::StartBy(by) => run.start_by = Some(by),
             Later::End {
                 attempt,
                 http_status,

@@ -3,10 +3,10 @@
 use std::sync::{Arc, PoisonError, RwLock};
 
 use drumtower_core::model::{
-    AuditId, CalendarRef, CalendarVersion, Checkpoint, GateKey, IdempotencyEntry, IdempotencyHash,
-    JobId, JobName, JobRecord, JobVersion, LockRef, LockRow, Meta, NamespaceName, QueueRow,
-    RateRow, Run, RunId, SegmentId, SegmentRow, SessionId, SettingRow, SweepRow, TokenRow, Unfired,
-    WallMs,
+    AuditId, CalendarRef, CalendarVersion, Checkpoint, DrainRow, GateKey, IdempotencyEntry,
+    IdempotencyHash, JobId, JobName, JobRecord, JobVersion, LockRef, LockRow, Meta, NamespaceName,
+    QueueRow, RateRow, Run, RunId, SegmentId, SegmentRow, SessionId, SettingRow, SweepRow,
+    TokenRow, Unfired, WallMs,
 };
 use rusqlite::{Connection, Row, params};
 
@@ -15,13 +15,13 @@ use super::list_runs::{self, View};
 use super::pool::Pool;
 use super::run_rows::Payloads;
 use super::{
-    calendar_rows, checkpoint_rows, chunk, codec, history, job_rows, letter_rows, lock_rows,
-    migrate, packed, queue_rows, record_rows, rollups,
+    calendar_rows, checkpoint_rows, chunk, codec, drain_rows, history, job_rows, letter_rows,
+    lock_rows, migrate, packed, queue_rows, record_rows, rollups,
 };
 use crate::tally::merge_all;
 use crate::{
     AuditFilter, AuditPage, CounterRow, Error, JobFilter, JobPage, LetterFilter, ParkedKey,
-    PrunedRow, Read, Rollup, RunFilter, RunPage,
+    PrunedRow, Read, Rollup, RunFilter, RunPage, StartPage,
 };
 
 /// Reads the store beside its writer, from any thread.
@@ -318,6 +318,34 @@ impl Read for Reader {
         self.read(|conn| all(conn, sql, [], key))
     }
 
+    fn parked_starts(
+        &self,
+        by: WallMs,
+        after: Option<(WallMs, RunId)>,
+        limit: usize,
+    ) -> Result<StartPage, Error> {
+        let page = "SELECT id, job, body FROM run
+                    WHERE start_by IS NOT NULL AND start_by <= ?1 AND (start_by, id) > (?2, ?3)
+                    ORDER BY start_by, id LIMIT ?4";
+        let beyond = "SELECT start_by FROM run
+                      WHERE start_by IS NOT NULL AND (start_by, id) > (?1, ?2)
+                      ORDER BY start_by, id LIMIT 1";
+        let place = after.map_or((i64::MIN, -1), |(by, run)| (by.0, run.0 as i64));
+        self.read(|conn| {
+            let values = params![by.0, place.0, place.1, rows_of(limit)];
+            let runs = all(conn, page, values, |row| run_row(conn, row))?;
+            let last = runs
+                .last()
+                .and_then(|run| Some((run.start_by?.0, run.id.0 as i64)));
+            let (by, id) = last.unwrap_or(place);
+            let next = all(conn, beyond, params![by, id], |row| Ok(WallMs(row.get(0)?)))?;
+            Ok(StartPage {
+                runs,
+                next: next.first().copied(),
+            })
+        })
+    }
+
     fn letter(&self, id: RunId) -> Result<Option<Run>, Error> {
         self.read(|conn| letter_rows::one(conn, id))
     }
@@ -377,6 +405,10 @@ impl Read for Reader {
 
     fn rates(&self) -> Result<Vec<(GateKey, RateRow)>, Error> {
         self.read(queue_rows::all_rates)
+    }
+
+    fn drains(&self) -> Result<Vec<DrainRow>, Error> {
+        self.read(drain_rows::all)
     }
 
     fn settings(&self) -> Result<Vec<SettingRow>, Error> {

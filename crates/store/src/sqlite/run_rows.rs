@@ -18,9 +18,11 @@ pub fn apply(
     derived: &Derived,
     batch: &mut Batch,
 ) -> Result<(), Error> {
-    let mut insert = conn.prepare_cached("INSERT INTO run VALUES(?1, ?2, ?3, ?4, ?5)")?;
+    let mut insert = conn.prepare_cached(
+        "INSERT INTO run(id, job, scheduled, parked, body, start_by) VALUES(?1, ?2, ?3, ?4, ?5, ?6)",
+    )?;
     let mut update = conn.prepare_cached(
-        "UPDATE run SET job = ?2, scheduled = ?3, parked = ?4, body = ?5 WHERE id = ?1",
+        "UPDATE run SET job = ?2, scheduled = ?3, parked = ?4, body = ?5, start_by = ?6 WHERE id = ?1",
     )?;
     let mut delete = conn.prepare_cached("DELETE FROM run WHERE id = ?1")?;
     for change in changes.runs.values() {
@@ -28,7 +30,9 @@ pub fn apply(
         let body = packed::seal(run)?;
         let id = run.id.0 as i64;
         let scheduled = run.origin == Origin::Schedule;
-        let row = params![id, run.job.0 as i64, scheduled, run.parked, body];
+        let parked_start = run.must_start_by().filter(|_| run.parked.is_some());
+        let start_by = parked_start.map(|by| by.0);
+        let row = params![id, run.job.0 as i64, scheduled, run.parked, body, start_by];
         match change {
             RunChange::Insert(_) => {
                 refuse_finished(conn, derived, run.id)?;

@@ -197,6 +197,15 @@ const VERSION_4: &[&str] = &[
        PRIMARY KEY(namespace, name)) WITHOUT ROWID",
     // How far rates have been used; one that has not been for long has no row.
     "CREATE TABLE rate(gate TEXT PRIMARY KEY, body BLOB NOT NULL) WITHOUT ROWID",
+    // Workers that get nothing new; an empty namespace means every worker of the name.
+    "CREATE TABLE drain(
+       name TEXT NOT NULL,
+       namespace TEXT NOT NULL,
+       body BLOB NOT NULL,
+       PRIMARY KEY(name, namespace)) WITHOUT ROWID",
+    // By when a parked run must start; NULL for all others.
+    "ALTER TABLE run ADD COLUMN start_by INTEGER",
+    "CREATE INDEX run_start_by ON run(start_by) WHERE start_by IS NOT NULL",
     // Runs that failed for good, whole: `params` and `result` where they are too large for the body.
     "CREATE TABLE dead_letter(
        run INTEGER PRIMARY KEY,

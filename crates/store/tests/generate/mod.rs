@@ -7,11 +7,11 @@ use drumtower_core::change::{
 };
 use drumtower_core::model::{
     Actor, AuditAction, AuditEntry, AuditId, AuditKind, AuditObject, CalendarRef, CalendarVersion,
-    Checkpoint, Counters, Epoch, Fence, GateKey, IdempotencyEntry, IdempotencyHash, JobId, JobRow,
-    JobVersion, JsonText, Limits, LockName, LockRef, LockRow, Origin, Pause, Progress, QueueRow,
-    QueueSpec, RateRow, Retention, Role, Run, RunId, RunState, ScheduleRow, SegmentId, SegmentRow,
-    SessionId, SettingKey, SettingName, SettingRow, SweepCause, SweepRow, TokenId, TokenRow,
-    Unfired, UnfiredReason, WallMs,
+    Checkpoint, Counters, DrainRow, Epoch, Fence, GateKey, IdempotencyEntry, IdempotencyHash,
+    JobId, JobRow, JobVersion, JsonText, Limits, LockName, LockRef, LockRow, Origin, Pause,
+    Progress, QueueRow, QueueSpec, RateRow, Retention, Role, Run, RunId, RunState, ScheduleRow,
+    SegmentId, SegmentRow, SessionId, SettingKey, SettingName, SettingRow, SweepCause, SweepRow,
+    TokenId, TokenRow, Unfired, UnfiredReason, WallMs, WorkerName, WorkerRef,
 };
 use drumtower_store::conformance::sample::{self, T0};
 
@@ -343,6 +343,9 @@ impl Generator {
         if self.random.one_in(5) {
             run.not_before = Some(run.due.plus(self.random.below(5_000) as i64));
         }
+        if self.random.one_in(3) {
+            run.start_by = Some(run.due.plus(self.random.below(9_000) as i64));
+        }
         if self.random.one_in(5) {
             let (percent, at) = (self.random.below(101) as u8, run.created);
             let message = self.random.one_in(2).then(|| "half way".to_owned());
@@ -548,6 +551,21 @@ impl Generator {
             };
             let held = self.random.one_in(2);
             changes.locks.insert(row.lock.clone(), held.then_some(row));
+        }
+        if self.random.one_in(4) {
+            let row = DrainRow {
+                worker: WorkerRef {
+                    name: WorkerName::new(&format!("w-{}", self.random.below(4))).expect("a name"),
+                    namespace: self.random.one_in(2).then(|| sample::namespace("default")),
+                },
+                since: self.now(),
+                actor: Actor::new("ann"),
+                deadline: self.random.one_in(2).then(|| self.now()),
+                forced: None,
+            };
+            let there = self.random.one_in(2);
+            let row = (row.worker.clone(), there.then_some(row));
+            changes.drains.insert(row.0, row.1);
         }
         if self.random.one_in(4) {
             let back = self.random.below(2) as i64 * (AuditEntry::KEPT_MS + 1);

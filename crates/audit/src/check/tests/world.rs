@@ -220,6 +220,7 @@ impl World {
             rerun_of: None,
             shard: None,
             not_before: None,
+            start_by: None,
             parked: None,
             progress: None,
             checkpoint: None,

@@ -69,11 +69,11 @@ impl Engine {
                 self.effect(Effect::RunChanged { run: id });
             }
             None => {
-                self.leave_line(id);
                 let cause = format!("cancelled by {actor} before it started");
                 answer.transition(RunState::Cancelled, now.wall, Reason::Cancelled);
                 answer.error = Some(cause.clone());
-                self.end_run(now, id, RunState::Cancelled, Reason::Cancelled, Some(cause));
+                let (state, reason) = (RunState::Cancelled, Reason::Cancelled);
+                self.end_waiting(now, id, state, reason, Some(cause));
             }
         }
         if first {

@@ -7,6 +7,7 @@ mod delete_job;
 mod delete_queue;
 mod delete_setting;
 mod discard_letters;
+mod drain_worker;
 mod pause_job;
 mod pause_queue;
 mod put_calendar;
@@ -14,8 +15,10 @@ mod put_job;
 mod put_queue;
 mod put_setting;
 mod release_lock;
+mod reset_worker;
 mod resume_job;
 mod resume_queue;
+mod resume_worker;
 mod revoke_token;
 mod trigger_runs;
 
@@ -84,6 +87,12 @@ impl Engine {
             Command::DeleteSetting { key, condition } => {
                 self.delete_setting(now, &actor, &key, condition)
             }
+            Command::DrainWorker {
+                worker,
+                deadline_ms,
+            } => self.drain_worker(now, &actor, worker, deadline_ms),
+            Command::ResumeWorker { worker } => self.resume_worker(now, &actor, &worker),
+            Command::ResetWorker { worker } => self.reset_worker(now, &actor, &worker),
             Command::AcquireLock { request } => {
                 match self.acquire_lock(now, ticket, &actor, request) {
                     Some(answer) => answer,
@@ -143,6 +152,9 @@ impl Engine {
             | Command::RevokeToken { .. }
             | Command::PutSetting { .. }
             | Command::DeleteSetting { .. }
+            | Command::DrainWorker { .. }
+            | Command::ResumeWorker { .. }
+            | Command::ResetWorker { .. }
             | Command::AcquireLock { .. }
             | Command::RenewLock { .. }
             | Command::ReleaseLock { .. } => Vec::new(),

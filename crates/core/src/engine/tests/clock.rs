@@ -132,7 +132,7 @@ fn a_worker_whose_clock_is_off_is_told_of_once() {
     let off = world.now.wall.plus(-4_000);
     let effects = clock_of(&mut world, 1, "elsewhere", 1, off);
     assert!(alarms(&effects)[0].contains("worker `w1` is -4000 ms off"));
-    assert_eq!(world.engine.workers()[0].skew_ms, -4_000);
+    assert_eq!(world.engine.workers(world.now)[0].skew_ms, -4_000);
     let effects = clock_of(&mut world, 1, "elsewhere", 2, off);
     assert!(alarms(&effects).is_empty());
     let right = world.now.wall;

@@ -190,7 +190,10 @@ fn a_drained_worker_gets_nothing_after_the_answer() {
     world.trigger("a", None, None).expect("made");
     world.beat(1, 2, 0, vec![]);
     assert!(assignments(&world.commit()).is_empty());
-    assert_eq!(world.engine.workers()[0].state, WorkerState::Draining);
+    assert_eq!(
+        world.engine.workers(world.now)[0].state,
+        WorkerState::Maintenance
+    );
 }
 
 #[test]
@@ -234,7 +237,7 @@ fn a_worker_that_says_goodbye_is_gone_at_once() {
     world.finish(1, attempt, AttemptOutcome::Succeeded);
     world.event(1, WorkerEvent::Goodbye);
     world.commit();
-    assert!(world.engine.workers().is_empty());
+    assert!(world.engine.workers(world.now).is_empty());
 }
 
 #[test]

@@ -31,6 +31,8 @@ enum Act {
     Resume,
     Policy(usize),
     Lag(usize),
+    Drain(u64, Option<u64>),
+    ResumeWorker(u64),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -45,12 +47,13 @@ enum End {
 const ENDS: [End; 5] = [End::Good, End::Bad, End::TooLong, End::PutOff, End::GivenUp];
 
 /// What a job may say about times that passed, and about failures.
-const POLICIES: [&str; 9] = [
+const POLICIES: [&str; 10] = [
     r#"{"misfire": {"policy": "skip"}}"#,
     r#"{"misfire": {"policy": "all", "max": 7}, "on_resume": {"policy": "all", "gap": "1500ms"}}"#,
     r#"{"misfire": {"policy": "all", "window": "20s", "gap": "2s"}, "on_resume": {"policy": "latest"}}"#,
     r#"{"misfire": {"window": "10s"}}"#,
     r#"{"overlap": "skip"}"#,
+    r#"{"start_timeout": "8s"}"#,
     r#"{"retry": {"max_attempts": 5, "initial": "90s", "max_lost": 1}}"#,
     r#"{"retry": {"max_attempts": 2, "initial": "0s", "priority": 9, "max_lost": 5}}"#,
     r#"{"queue": "q"}"#,
@@ -116,6 +119,9 @@ fn act() -> impl Strategy<Value = Act> {
         6 => ((0_u64..3), (0..ENDS.len())).prop_map(|(worker, end)| Act::Finish(worker, ENDS[end])),
         1 => (0_usize..8).prop_map(Act::Cancel),
         1 => Just(Act::Restart),
+        1 => ((0_u64..3), proptest::option::of(0_u64..30_000))
+            .prop_map(|(worker, deadline)| Act::Drain(worker, deadline)),
+        1 => (0_u64..3).prop_map(Act::ResumeWorker),
         1 => Just(Act::Pause),
         1 => Just(Act::Resume),
     ]
@@ -159,6 +165,13 @@ fn gates(tables: &Tables, run: &Run) -> Vec<(GateKey, Option<u32>)> {
 }
 
 const CAPACITY: u32 = 2;
+
+fn named(process: u64) -> WorkerRef {
+    WorkerRef {
+        name: hello(process, 1, CAPACITY).worker,
+        namespace: None,
+    }
+}
 
 struct Play {
     world: World,
@@ -225,6 +238,17 @@ impl Play {
                         .max(self.sent_at[&beat] + terms.lease_ms);
                 }
                 ToWorker::Assign(assign) => {
+                    let run = &self.world.tables.active[&assign.attempt.run];
+                    let worker = &run.attempts.last().expect("an attempt").worker;
+                    let mut drained = self.world.tables.drains.keys();
+                    assert!(!drained.any(|it| it.name == *worker), "{worker} is drained");
+                    let first = run.attempts.len() == 1;
+                    let late = |by: WallMs| first && by <= run.attempts[0].assigned;
+                    assert!(
+                        !run.start_by.is_some_and(late),
+                        "{} is given too late",
+                        run.id
+                    );
                     puppet.position = assign.position;
                     puppet.consumed += u64::from(assign.weight);
                     assert!(puppet.consumed <= puppet.granted, "assigned without credit");
@@ -446,6 +470,17 @@ impl Play {
                 }
             }
             Act::Lag(rounds) => self.world.lag = rounds,
+            Act::Drain(process, deadline_ms) => {
+                let worker = named(process);
+                self.step_command(Command::DrainWorker {
+                    worker,
+                    deadline_ms,
+                });
+            }
+            Act::ResumeWorker(process) => {
+                let worker = named(process);
+                self.step_command(Command::ResumeWorker { worker });
+            }
             Act::Policy(index) => {
                 for (name, period) in TIMED {
                     let spec = timed(name, period, POLICIES[index]);
@@ -469,6 +504,10 @@ impl Play {
 
     /// Nothing more is made, workers keep alive and succeed at everything: all runs end.
     fn drain(&mut self) {
+        for process in 0..3 {
+            let worker = named(process);
+            self.step_command(Command::ResumeWorker { worker });
+        }
         for (name, _) in TIMED {
             let (job, condition) = (job_ref(name), Condition::Any);
             self.step_command(Command::PauseJob { job, condition });

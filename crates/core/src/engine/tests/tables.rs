@@ -25,6 +25,7 @@ pub(super) struct Tables {
     pub(super) queues: BTreeMap<QueueRef, QueueRow>,
     pub(super) rates: BTreeMap<GateKey, RateRow>,
     pub(super) locks: BTreeMap<LockRef, LockRow>,
+    pub(super) drains: BTreeMap<WorkerRef, DrainRow>,
     pub(super) audit: BTreeMap<AuditId, AuditEntry>,
     pub(super) letters: BTreeMap<RunId, Run>,
 }
@@ -116,6 +117,12 @@ impl Tables {
                 None => self.locks.remove(&lock),
             };
         }
+        for (workers, row) in changes.drains {
+            match row {
+                Some(row) => self.drains.insert(workers, row),
+                None => self.drains.remove(&workers),
+            };
+        }
         for (id, change) in changes.letters {
             let there = match change {
                 LetterChange::Insert(run) => self.letters.insert(id, *run).is_none(),
@@ -143,6 +150,16 @@ impl Tables {
                 .map(|(_, r)| r.clone()),
             row,
         })
+    }
+
+    /// Parked runs that must start by a time, in its order.
+    pub(super) fn parked_starts(&self) -> Vec<(WallMs, RunId)> {
+        let parked = self.active.values().filter(|run| run.parked.is_some());
+        let mut starts: Vec<_> = parked
+            .filter_map(|run| Some((run.must_start_by()?, run.id)))
+            .collect();
+        starts.sort_unstable();
+        starts
     }
 
     /// Jobs that use a calendar, or all of them.
@@ -239,6 +256,21 @@ impl Tables {
                 LoadKey::CalendarUsers(calendar) => {
                     let users = self.users(Some(&calendar));
                     rows.push(LoadedRow::CalendarUsers(calendar, users));
+                }
+                LoadKey::Overdue { by, after } => {
+                    let mut places = self.parked_starts();
+                    places.retain(|place| after.is_none_or(|after| *place > after));
+                    let come = places.iter().take_while(|place| place.0 <= by).count();
+                    let next = places.get(come.min(LOAD_ROWS)).map(|(by, _)| *by);
+                    places.truncate(come.min(LOAD_ROWS));
+                    let runs: Vec<Run> = places
+                        .into_iter()
+                        .map(|(_, id)| self.active[&id].clone())
+                        .collect();
+                    let jobs = runs.iter().filter_map(|run| self.record(run.job));
+                    rows.extend(jobs.map(LoadedRow::Job));
+                    rows.extend(self.pinned(&runs).into_iter().map(LoadedRow::Version));
+                    rows.push(LoadedRow::Overdue { runs, next });
                 }
                 LoadKey::Parked { key, after } => {
                     let parked = self

@@ -99,6 +99,8 @@ impl World {
             queues: tables.queues.values().cloned().collect(),
             rates: tables.rates.clone().into_iter().collect(),
             locks: tables.locks.values().cloned().collect(),
+            drains: tables.drains.values().cloned().collect(),
+            first_start_by: tables.parked_starts().first().map(|(by, _)| *by),
             jobs: jobs
                 .into_iter()
                 .filter_map(|id| tables.record(id))

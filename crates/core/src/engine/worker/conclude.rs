@@ -39,6 +39,9 @@ impl Engine {
             self.leave_pen(id);
             self.delay_resident(id);
         } else {
+            if let Some(by) = self.runs.expect(id).run.must_start_by() {
+                self.watch_start(id, by);
+            }
             self.enter_line(id, Enter::Front);
             self.building.run_updated(id);
         }

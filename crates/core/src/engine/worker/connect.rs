@@ -38,9 +38,11 @@ impl Engine {
         worker.stream = Some(stream);
         worker.connected = now.wall;
         worker.draining = false;
+        worker.doubt();
         worker.void_credit();
         self.fleet.open_stream(stream, process);
         self.arm_lease(now, process);
+        self.keep_maintenance(process);
         self.match_lines(process);
         let terms = self.options.terms;
         let message = ToWorker::Welcome {

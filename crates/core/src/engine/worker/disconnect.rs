@@ -10,6 +10,7 @@ impl Engine {
         self.fleet.close_stream(stream);
         let worker = self.fleet.expect_mut(process);
         worker.stream = None;
+        worker.doubt();
         worker.void_credit();
         self.leave_all_lines(process);
     }

@@ -2,8 +2,10 @@
 //! worker it was given to, says anything about its run; a report of any other
 //! is acknowledged, so that the worker may forget it, and changes nothing.
 
-use crate::model::{AttemptEnd, Now, ProcessId};
+use crate::fault::{Fault, armed};
+use crate::model::{AttemptEnd, AttemptOutcome, Now, ProcessId};
 
+use super::super::drains::DRAINED;
 use super::super::{Effect, Engine, Finished, StreamId, ToWorker};
 
 impl Engine {
@@ -12,16 +14,26 @@ impl Engine {
         now: Now,
         process: ProcessId,
         stream: StreamId,
-        finished: Finished,
+        mut finished: Finished,
     ) {
         let attempt = finished.attempt;
         self.effect(Effect::Send {
             stream,
             message: ToWorker::FinishAck { attempt },
         });
+        let forced = self.is_forced(process);
         let Some(resident) = self.runs.held_by(process, attempt) else {
             return;
         };
+        // Nobody cancelled the run: its worker was told to stop what it runs.
+        let stopped =
+            finished.outcome == AttemptOutcome::Cancelled && resident.run.cancel.is_none();
+        if forced && stopped {
+            finished.error = Some(DRAINED.to_owned());
+            if armed(Fault::DrainCountsAsFailure) {
+                finished.outcome = AttemptOutcome::Failed;
+            }
+        }
         let run = &mut resident.run;
         let Some(current) = run.attempts.last_mut() else {
             return;
@@ -42,6 +54,7 @@ impl Engine {
         });
         run.result = finished.result;
         self.release_attempt(process, attempt);
+        self.note_survival(now, process);
         self.conclude(now, attempt.run);
     }
 }

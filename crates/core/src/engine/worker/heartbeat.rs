@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use crate::fault::{Fault, armed};
 use crate::model::{LossCause, Now, ProcessId, RunState};
 
+use super::super::drains::DRAINED;
 use super::super::fleet::Held;
 use super::super::{AttemptRef, Effect, Engine, Heartbeat, StreamId, ToWorker};
 
@@ -35,6 +36,7 @@ impl Engine {
             return;
         }
         worker.beat = heartbeat.number;
+        let silence_ms = now.mono.0.saturating_sub(worker.leased_from.0);
         worker.leased_from = now.mono;
         worker.last_heartbeat = Some(now.wall);
         worker.skew_ms = heartbeat.wall.since(now.wall);
@@ -42,6 +44,7 @@ impl Engine {
         worker.load = heartbeat.load;
         self.hear_clock(now, &host, heartbeat.wall);
         self.warn_of_skew(process, skew_ms);
+        self.count_beat(now, process, silence_ms);
         let unnamed = self.compare_held(process, stream, &heartbeat);
         for (attempt, missing) in unnamed {
             match missing {
@@ -147,14 +150,13 @@ impl Engine {
         let first_on_this_stream = held.sent.is_none_or(|(sent_on, _)| sent_on != stream);
         if first_on_this_stream {
             held.sent = Some((stream, 0));
-            if cancelled {
-                self.effect(Effect::Send {
-                    stream,
-                    message: ToWorker::Cancel {
-                        attempt,
-                        reason: "cancelled",
-                    },
-                });
+            let reason = match cancelled {
+                true => Some("cancelled"),
+                false => self.is_forced(process).then_some(DRAINED),
+            };
+            if let Some(reason) = reason {
+                let message = ToWorker::Cancel { attempt, reason };
+                self.effect(Effect::Send { stream, message });
             }
         }
         true

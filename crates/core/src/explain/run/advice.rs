@@ -90,7 +90,10 @@ impl Adviser<'_> {
                 self.change_job("Or lower `weight` in the job:");
                 self.replace();
             }
-            Cause::WorkersLeaving => self.start_worker(),
+            Cause::WorkersLeaving => {
+                self.workers("See why, and put them back with `worker resume` or `worker reset`:");
+                self.start_worker();
+            }
             Cause::Given => {
                 let text = "Nothing, unless it stays like this: then look at the worker.";
                 self.worker(text);
@@ -141,6 +144,11 @@ impl Adviser<'_> {
                     "Give the job a schedule instead of a handler that waits for what may come late:",
                 );
                 self.run_again("Run it again as it is:");
+            }
+            Cause::StartTimedOut => {
+                self.workers("See which workers are there, and how busy they are:");
+                self.run_again("When there is room for it, run it again:");
+                self.change_job("If it may wait longer, raise `start_timeout`:");
             }
             Cause::CancelledWhileWaiting | Cause::Cancelled | Cause::CancelledUnconfirmed => {
                 let command = format!("drumtower run rerun {}", self.known.run.id);

@@ -35,6 +35,8 @@ pub enum Cause {
     LostTooOften,
     UndeliveredTooOften,
     PutOffTooOften,
+    /// No worker was given it in time.
+    StartTimedOut,
     /// The version of the job that would say more is gone.
     Failed,
     CancelledWhileWaiting,
@@ -44,7 +46,7 @@ pub enum Cause {
 }
 
 impl Cause {
-    pub const ALL: [Self; 28] = [
+    pub const ALL: [Self; 29] = [
         Self::WaitsForItsTime,
         Self::WaitsToBeTriedAgain,
         Self::WaitsPutOff,
@@ -69,6 +71,7 @@ impl Cause {
         Self::LostTooOften,
         Self::UndeliveredTooOften,
         Self::PutOffTooOften,
+        Self::StartTimedOut,
         Self::Failed,
         Self::CancelledWhileWaiting,
         Self::Cancelled,
@@ -100,6 +103,7 @@ pub enum Happening {
     Undelivered,
     Stopped,
     PutOff,
+    StartTimedOut,
     Cancelled,
     /// Steps in the middle of a long life that are not told.
     LeftOut,

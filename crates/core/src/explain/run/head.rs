@@ -136,7 +136,7 @@ fn silence(known: &Known<'_>, attempt: &Attempt) -> Option<String> {
     let (number, name) = (attempt.number, &attempt.worker);
     let follows = "If it is not back before its lease is over, the attempt is lost and the run is tried again elsewhere.";
     match worker {
-        Some(worker) if worker.state == WorkerState::Offline => {
+        Some(worker) if worker.state == WorkerState::Offline || !worker.linked => {
             let heard = worker.last_heartbeat.map_or(String::new(), |at| {
                 format!(" and was last heard {} ago", between(at, known.now))
             });
@@ -179,6 +179,11 @@ fn failed(known: &Known<'_>) -> (Cause, String) {
     match last.map(|step| step.reason) {
         Some(Reason::TaskFailed | Reason::TimedOut | Reason::WorkerLost) | None => {
             failed_attempts(known)
+        }
+        Some(Reason::StartTimedOut) => {
+            let error = known.run.error.as_deref().map(quoted).unwrap_or_default();
+            let text = format!("Nobody took it in time: {error}.");
+            (Cause::StartTimedOut, text)
         }
         // No run fails for these.
         Some(

@@ -62,6 +62,11 @@ impl Teller<'_> {
             | Reason::Retry
             | Reason::Snoozed => self.ended(step),
             Reason::Cancelled => self.cancelled(step),
+            Reason::StartTimedOut => {
+                let text = "It had waited for as long as `start_timeout` allows.".to_owned();
+                let event = Event::new(step.at, Happening::StartTimedOut, text);
+                self.events.push(event);
+            }
         }
     }
 

@@ -1,6 +1,6 @@
 //! What a PENDING run waits for: its time, a limit, a worker that could take it, or room on one.
 
-use crate::engine::{Hindrance, WorkerState, WorkerView};
+use crate::engine::{Hindrance, WorkerView};
 use crate::model::{AttemptOutcome, Requirement, Run, TaskNeed, WallMs};
 
 use super::Cause;
@@ -137,9 +137,7 @@ fn past(outcome: AttemptOutcome) -> &'static str {
 impl Obstacle {
     /// The first thing that every worker lacks.
     pub fn find(wanted: &Requirement, fleet: &[WorkerView]) -> Option<Self> {
-        let connected = fleet
-            .iter()
-            .filter(|worker| worker.state != WorkerState::Offline);
+        let connected = fleet.iter().filter(|worker| worker.linked);
         let connected: Vec<&WorkerView> = connected.collect();
         if connected.is_empty() {
             return Some(Self::NobodyConnected(wanted.need.clone()));
@@ -163,7 +161,7 @@ impl Obstacle {
                 largest: largest.unwrap_or_default(),
             });
         }
-        let leaving = |worker: &&WorkerView| worker.state == WorkerState::Draining;
+        let leaving = |worker: &&WorkerView| !worker.state.takes_work();
         large.iter().all(leaving).then_some(Self::AllLeaving)
     }
 
@@ -200,7 +198,9 @@ impl Obstacle {
             Self::TooHeavy { weight, largest } => format!(
                 "its weight {weight} is more than any worker's capacity, of which the largest is {largest}"
             ),
-            Self::AllLeaving => "the workers that could take it are leaving".to_owned(),
+            Self::AllLeaving => {
+                "the workers that could take it are in maintenance, silent or faulty".to_owned()
+            }
         }
     }
 
@@ -216,7 +216,7 @@ impl Obstacle {
             }
             Self::Namespace(_) => "start one with a token that is bound to it or to none",
             Self::TooHeavy { .. } => "lower `weight`, or start a worker with a larger --capacity",
-            Self::AllLeaving => "start another one",
+            Self::AllLeaving => "`drumtower worker list` says why, or start another one",
         }
     }
 }
@@ -237,13 +237,20 @@ fn offers(worker: &WorkerView, need: &TaskNeed) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::Load;
+    use crate::engine::{Load, WorkerState};
     use crate::model::{NamespaceName, WorkerName};
 
     fn worker(change: impl FnOnce(&mut WorkerView)) -> WorkerView {
         let mut worker = WorkerView {
             name: WorkerName::new("one").unwrap(),
             state: WorkerState::Online,
+            why: None,
+            linked: true,
+            alive: true,
+            drain: None,
+            losses: 0,
+            faulty_until: None,
+            probation: false,
             host: String::new(),
             version: String::new(),
             labels: Default::default(),
@@ -283,7 +290,7 @@ mod tests {
 
     #[test]
     fn the_first_thing_that_is_missing_is_named() {
-        let gone = worker(|it| it.state = WorkerState::Offline);
+        let gone = worker(|it| (it.state, it.linked) = (WorkerState::Offline, false));
         says(TaskNeed::Exec, 1, &[gone], "no worker is connected: start");
         let abroad = worker(|it| it.namespace = NamespaceName::new("sales").ok());
         says(
@@ -312,12 +319,12 @@ mod tests {
             &[plain()],
             "its weight 5 is more than any worker's capacity, of which the largest is 4",
         );
-        let leaving = worker(|it| it.state = WorkerState::Draining);
+        let leaving = worker(|it| it.state = WorkerState::Maintenance);
         says(
             TaskNeed::Exec,
             4,
             &[leaving],
-            "the workers that could take it are leaving",
+            "the workers that could take it are in maintenance",
         );
     }
 

@@ -6,6 +6,7 @@
 
 mod calendars;
 mod entry;
+mod fleet;
 mod jobs;
 mod letters;
 mod locks;
@@ -145,8 +146,11 @@ fn describe(operation: Operation, schemas: &mut Schemas) -> Option<Entry> {
         Operation::FollowChanges => streams::changes(schemas),
         Operation::ShowOverview => streams::overview(schemas),
         Operation::ShowMetrics => streams::metrics(),
-        Operation::ListWorkers => system::workers(schemas),
-        Operation::ShowWorker => system::worker(schemas),
+        Operation::ListWorkers => fleet::workers(schemas),
+        Operation::ShowWorker => fleet::worker(schemas),
+        Operation::DrainWorker => fleet::drain(schemas),
+        Operation::ResumeWorker => fleet::resume(schemas),
+        Operation::ResetWorker => fleet::reset(schemas),
         Operation::CreateToken => system::create_token(schemas),
         Operation::ListTokens => system::tokens(schemas),
         Operation::RevokeToken => system::revoke_token(),

@@ -1,4 +1,4 @@
-//! What is said of the operations of workers, of tokens and of the server itself.
+//! What is said of the operations of tokens and of the server itself.
 
 use serde_json::json;
 
@@ -9,22 +9,7 @@ use crate::api::backups;
 use crate::api::health::Status;
 use crate::api::page::Page;
 use crate::api::tokens::{self, Token};
-use crate::api::workers::{Full, Worker};
 use crate::backup::Backup;
-
-pub fn workers(schemas: &mut Schemas) -> Entry {
-    Entry::new("listWorkers", Tag::Workers, "List workers")
-        .text("Those that are connected, and those whose lease has not ended. Workers of every namespace are seen by everyone.")
-        .answers::<Page<Worker<'static>>>(schemas, 200, "All of them.")
-        .refuses(&[Kind::NotReady])
-}
-
-pub fn worker(schemas: &mut Schemas) -> Entry {
-    Entry::new("showWorker", Tag::Workers, "Show one worker")
-        .text("With what it offers, how it enforces limits, and up to 100 of the runs it holds. Of several with one name it is the one that connected last.")
-        .answers::<Full<'static>>(schemas, 200, "The worker.")
-        .refuses(&[Kind::NoSuchWorker, Kind::NotReady])
-}
 
 pub fn create_token(schemas: &mut Schemas) -> Entry {
     let body = schemas.request::<tokens::Request>();

@@ -163,7 +163,7 @@ impl Outlet {
         let due = |looked: MonoMs| now.mono.0.saturating_sub(looked.0) >= LOOK_EVERY_MS;
         if self.looked.is_none_or(due) {
             self.looked = Some(now.mono);
-            let _ = self.parcels.send(Parcel::Fleet(Some(engine.workers())));
+            let _ = self.parcels.send(Parcel::Fleet(Some(engine.workers(now))));
         }
     }
 }

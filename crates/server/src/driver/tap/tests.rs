@@ -129,6 +129,13 @@ fn worker(name: &str, state: WorkerState) -> WorkerView {
     WorkerView {
         name: WorkerName::new(name).unwrap(),
         state,
+        why: None,
+        linked: true,
+        drain: None,
+        losses: 0,
+        faulty_until: None,
+        probation: false,
+        alive: true,
         host: String::new(),
         version: String::new(),
         labels: BTreeMap::new(),
