@@ -123,12 +123,14 @@ fn row(page: &mut String, cells: &[&str]) {
 
 fn meaning_of_state(state: RunState) -> &'static str {
     match state {
-        RunState::Pending => "waits for its time, for a worker with room, or to be tried again",
+        RunState::Pending => {
+            "waits for its time, for its turn, for a worker with room, or to be tried again"
+        }
         RunState::Scheduled => "given to a worker, which holds it under a lease",
         RunState::Running => "started there, as far as the server knows",
         RunState::Completed => "the task succeeded",
         RunState::Failed => "it failed and is not tried again",
-        RunState::Cancelled => "stopped on request",
+        RunState::Cancelled => "stopped on request, or not wanted any more",
     }
 }
 
@@ -152,6 +154,11 @@ fn meaning(reason: Reason) -> &'static str {
         }
         Reason::Snoozed => "the handler put it off; that is no failure",
         Reason::StartTimedOut => "no worker was given it within `start_timeout`",
+        Reason::Overlap => {
+            "others of its job had not ended when it was due, and the job says `overlap: fail`"
+        }
+        Reason::Superseded => "a newer run of its job took its place, as `overlap` says",
+        Reason::Expired => "it had waited for its turn for longer than `misfire.window`",
     }
 }
 

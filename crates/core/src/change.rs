@@ -7,10 +7,11 @@
 use std::collections::BTreeMap;
 
 use crate::model::{
-    AuditEntry, AuditId, CalendarRef, CalendarVersion, Checkpoint, Counters, DrainRow, GateKey,
-    IdempotencyEntry, IdempotencyHash, JobId, JobRow, JobVersion, LockRef, LockRow, NamespaceName,
-    QueueRef, QueueRow, RateRow, Run, RunId, ScheduleRow, SegmentId, SegmentRow, SessionId,
-    SettingKey, SettingRow, SweepCause, SweepRow, TokenId, TokenRow, Unfired, WallMs, WorkerRef,
+    AuditEntry, AuditId, BreakerRow, CalendarRef, CalendarVersion, Checkpoint, Counters, DrainRow,
+    GateKey, IdempotencyEntry, IdempotencyHash, JobId, JobRow, JobVersion, LockRef, LockRow,
+    NamespaceName, QueueRef, QueueRow, RateRow, Run, RunId, ScheduleRow, SegmentId, SegmentRow,
+    SessionId, SettingKey, SettingRow, SweepCause, SweepRow, TokenId, TokenRow, Unfired, WallMs,
+    WorkerRef,
 };
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -33,6 +34,8 @@ pub struct ChangeSet {
     pub checkpoints: BTreeMap<RunId, Option<Checkpoint>>,
     /// Inserted or, when the key is known, replaced by a longer range.
     pub unfired: BTreeMap<(JobId, WallMs), Unfired>,
+    /// Inserted, replaced, or deleted when there is none any more.
+    pub breakers: BTreeMap<JobId, Option<BreakerRow>>,
     /// Always inserts; versions of the same calendar beyond
     /// [`Limits::CALENDAR_VERSIONS`](crate::model::Limits::CALENDAR_VERSIONS) go.
     pub calendars: BTreeMap<(CalendarRef, u32), CalendarVersion>,
@@ -124,6 +127,7 @@ impl ChangeSet {
             + self.runs.len()
             + self.checkpoints.len()
             + self.unfired.len()
+            + self.breakers.len()
             + self.calendars.len()
             + self.sweeps.len()
             + self.counters.len()

@@ -69,6 +69,18 @@ pub enum Fault {
     IsolationNeverEnds,
     /// Runs that are parked can wait for their first start for ever.
     ParkedStartsForgotten,
+    /// The key of an overlap is not looked at when a run is made.
+    KeyIgnored,
+    /// A run is made although the one it takes the place of has not ended.
+    OldNotAwaited,
+    /// A run whose turn came is not counted as under way.
+    PromotionNotCounted,
+    /// A queue is not looked at when a place became free.
+    QueueForgotten,
+    /// The breaker of a job is not written.
+    BreakerNotWritten,
+    /// A breaker lets a run through while its probe is under way.
+    ManyProbes,
 }
 
 impl Fault {
@@ -104,6 +116,12 @@ impl Fault {
         Self::SuspicionNeverLifted,
         Self::IsolationNeverEnds,
         Self::ParkedStartsForgotten,
+        Self::KeyIgnored,
+        Self::OldNotAwaited,
+        Self::PromotionNotCounted,
+        Self::QueueForgotten,
+        Self::BreakerNotWritten,
+        Self::ManyProbes,
     ];
 
     /// As it is called on the command line.
@@ -140,6 +158,12 @@ impl Fault {
             Self::SuspicionNeverLifted => "suspicion-never-lifted",
             Self::IsolationNeverEnds => "isolation-never-ends",
             Self::ParkedStartsForgotten => "parked-starts-forgotten",
+            Self::KeyIgnored => "key-ignored",
+            Self::OldNotAwaited => "old-not-awaited",
+            Self::PromotionNotCounted => "promotion-not-counted",
+            Self::QueueForgotten => "queue-forgotten",
+            Self::BreakerNotWritten => "breaker-not-written",
+            Self::ManyProbes => "many-probes",
         }
     }
 }

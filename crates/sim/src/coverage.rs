@@ -3,13 +3,14 @@
 use crate::plan::Trouble;
 
 /// What users and workers do, and what only time does.
-pub const DEEDS: [&str; 24] = [
+pub const DEEDS: [&str; 25] = [
     "put job",
     "pause job",
     "resume job",
     "delete job",
     "trigger",
     "cancel",
+    "breaker",
     "rerun",
     "calendar",
     "put queue",

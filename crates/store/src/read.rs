@@ -291,6 +291,8 @@ pub trait Read: Send + Sync {
     /// Runs parked under `key`, in order of id.
     fn parked_runs(&self, key: &str, after: Option<RunId>, limit: usize)
     -> Result<Vec<Run>, Error>;
+    /// Runs of a job that count under a key of its overlap and do not wait for their turn, in order of id.
+    fn live_runs(&self, job: JobId, key: Option<&str>, limit: usize) -> Result<Vec<Run>, Error>;
     fn parked_keys(&self) -> Result<Vec<ParkedKey>, Error>;
     /// Parked runs that wait for their first start and must have it at `by` or earlier, after the given place in their
     /// order. Touches no other run.

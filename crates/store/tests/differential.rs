@@ -153,6 +153,10 @@ fn rows(read: &dyn Read, now: WallMs, generator: &Generator) -> Vec<String> {
     );
     for job in generator.jobs() {
         put("job", format!("{:?}", read.job(job).expect("it is read")));
+        for key in [None, Some("1")] {
+            let live = read.live_runs(job, key, 999).expect("they are read");
+            put("live", format!("{live:?}"));
+        }
         put(
             "rollups",
             format!(

@@ -193,17 +193,16 @@ impl Reader<'_> {
     ) -> std::result::Result<(), Refusal> {
         keys.insert("schedule".to_owned(), json!([self.schedule(spec)?]));
         let overlap = match text(spec, "spec", "concurrencyPolicy")? {
-            None | Some("Allow") => "allow",
-            Some("Forbid") => "skip",
+            None | Some("Allow") => json!("allow"),
+            // What is due meanwhile is looked at again when the run has ended, the newest of it.
+            Some("Forbid") => json!({"on_full": "queue", "depth": 1, "keep": "newest"}),
+            Some("Replace") => json!("cancel_old"),
             Some(other) => {
-                let message = match other {
-                    "Replace" => "`Replace` is not available: a due time never stops the run before it; write `Forbid` or `Allow`, and give activeDeadlineSeconds to end runs that hang".to_owned(),
-                    other => format!("unknown value `{other}`: there is Allow, Forbid, Replace"),
-                };
+                let message = format!("unknown value `{other}`: there is Allow, Forbid, Replace");
                 return Err(("spec.concurrencyPolicy".to_owned(), message));
             }
         };
-        keys.insert("overlap".to_owned(), json!(overlap));
+        keys.insert("overlap".to_owned(), overlap);
         match number(spec, "spec", "startingDeadlineSeconds")? {
             Some(seconds) => {
                 let misfire = json!({"policy": "latest", "window": format!("{seconds}s")});

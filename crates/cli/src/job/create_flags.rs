@@ -260,8 +260,8 @@ pub struct Traits {
     /// How often a run that fails is tried in all, 1 for once; 3 unless given
     #[arg(long, value_name = "N")]
     max_attempts: Option<u32>,
-    /// When it is due while a scheduled run of it has not ended: skip, allow
-    #[arg(long, value_name = "CHOICE", value_parser = ["skip", "allow"], hide_possible_values = true)]
+    /// When it is due while a run of it has not ended: skip, allow, queue, cancel_old, fail
+    #[arg(long, value_name = "CHOICE", value_parser = ["skip", "allow", "queue", "cancel_old", "fail"], hide_possible_values = true)]
     overlap: Option<String>,
     /// Which runs go first, from 0 to 9, the most urgent; 5 unless given
     #[arg(long, value_name = "N")]

@@ -6,6 +6,7 @@ mod create_flags;
 mod edit;
 mod explain;
 mod next;
+mod reset_breaker;
 mod trigger;
 mod versions;
 
@@ -51,6 +52,7 @@ pub enum Command {
     #[command(verbatim_doc_comment)]
     Resume(Act),
     Trigger(trigger::Trigger),
+    ResetBreaker(reset_breaker::ResetBreaker),
     /// Delete jobs
     ///
     /// Runs that are under way go on, and finished ones are kept as long as the job said. By
@@ -164,6 +166,7 @@ pub fn run(command: Command) -> Result<()> {
         Command::Diff(diff) => diff.run(),
         Command::Restore(restore) => restore.run(),
         Command::Trigger(trigger) => trigger.run(),
+        Command::ResetBreaker(reset) => reset.run(),
         Command::Pause(act) => act.run(Deed::Pause),
         Command::Resume(act) => act.run(Deed::Resume),
         Command::Delete(act) => act.run(Deed::Delete),
@@ -176,10 +179,15 @@ pub fn path(namespace: &NamespaceName, name: &str) -> String {
 }
 
 fn state(job: &Value) -> &'static str {
+    let breaker = job.pointer("/breaker/state").and_then(Value::as_str);
     if job.get("paused").is_some_and(|paused| !paused.is_null()) {
         "paused"
     } else {
-        "active"
+        match breaker {
+            Some("open") => "broken",
+            Some("half_open") => "probing",
+            _ => "active",
+        }
     }
 }
 
@@ -304,6 +312,10 @@ fn describe(job: &Value, view: View) -> String {
             format!("{} by {}", time("paused.at"), text(job, "paused.actor")),
         ));
     }
+    if job["queued"].as_u64().is_some_and(|queued| queued > 0) {
+        lines.push(("queued", text(job, "queued")));
+    }
+    lines.extend(breaker(job, view).map(|words| ("breaker", words)));
     if job
         .get("last_unfired")
         .is_some_and(|range| !range.is_null())
@@ -338,6 +350,25 @@ fn describe(job: &Value, view: View) -> String {
     lines.extend(told.into_iter().filter(|(_, words)| !words.is_empty()));
     lines.push(("task", text(job, "spec.task")));
     output::pairs(&lines)
+}
+
+/// How the breaker of a job stands; nothing when it has none.
+fn breaker(job: &Value, view: View) -> Option<String> {
+    let time = |field: &str| Cell::time(job, field).words(view);
+    let failures = text(job, "breaker.failures");
+    Some(match job["breaker"]["state"].as_str()? {
+        "closed" if failures == "0" => "closed".to_owned(),
+        "closed" => format!("closed, {failures} failed in a row"),
+        "open" => format!(
+            "open since {} after {failures} failures in a row: nothing runs before {}; `drumtower job reset-breaker` closes it",
+            time("breaker.opened"),
+            time("breaker.until")
+        ),
+        _ => match text(job, "breaker.probe") {
+            run if run.is_empty() => "half open: the next run is let through".to_owned(),
+            run => format!("half open: {run} shows whether all is well again"),
+        },
+    })
 }
 
 #[cfg(test)]
@@ -380,5 +411,10 @@ mod tests {
     fn a_paused_job_says_so() {
         assert_eq!(state(&json!({"paused": null})), "active");
         assert_eq!(state(&json!({"paused": {"at": "x"}})), "paused");
+        assert_eq!(state(&json!({"breaker": {"state": "open"}})), "broken");
+        assert_eq!(
+            state(&json!({"breaker": {"state": "half_open"}})),
+            "probing"
+        );
     }
 }

@@ -20,6 +20,7 @@ use crate::run::wait;
 ///     drumtower job trigger charge --key order-7
 ///     drumtower job trigger remind --delay 30m
 ///     drumtower job trigger remind --at 2026-12-24T18:00:00+01:00
+///     drumtower job trigger import --params '{"customer": 7}' --obey-overlap
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Trigger {
@@ -37,6 +38,12 @@ pub struct Trigger {
     /// Start it at this instant, in RFC 3339
     #[arg(long, value_name = "INSTANT")]
     at: Option<String>,
+    /// Count it for the job's `overlap`: it waits or is refused when the job is full
+    #[arg(long)]
+    obey_overlap: bool,
+    /// Run it even if the job's circuit breaker is open
+    #[arg(long)]
+    force: bool,
     /// Wait for the run to end; the exit code is 0 only if it is COMPLETED
     #[arg(short, long)]
     wait: bool,
@@ -63,6 +70,12 @@ impl Trigger {
             if let Some(given) = given {
                 body.insert(key.to_owned(), Value::from(given.as_str()));
             }
+        }
+        if self.obey_overlap {
+            body.insert("overlap".to_owned(), Value::from("obey"));
+        }
+        if self.force {
+            body.insert("force".to_owned(), Value::from(true));
         }
         if !body.is_empty() {
             call = call.json(Value::Object(body));

@@ -50,9 +50,11 @@ impl Cell {
         };
         let color = match state.as_str() {
             "COMPLETED" | "ONLINE" | "active" => AnsiColor::Green,
-            "FAILED" | "OFFLINE" | "FAULTY" | "unknown" => AnsiColor::Red,
+            "FAILED" | "OFFLINE" | "FAULTY" | "unknown" | "broken" => AnsiColor::Red,
             "RUNNING" | "SCHEDULED" | "BUSY" | "planned" | "pending" => AnsiColor::Cyan,
-            "CANCELLED" | "MAINTENANCE" | "paused" | "unfired" | "excluded" => AnsiColor::Yellow,
+            "CANCELLED" | "MAINTENANCE" | "paused" | "probing" | "unfired" | "excluded" => {
+                AnsiColor::Yellow
+            }
             _ => return Style::new(),
         };
         color.on_default()

@@ -51,6 +51,7 @@ pub(super) struct Building {
     runs: BTreeMap<RunId, RunNote>,
     checkpoints: BTreeMap<RunId, Option<Checkpoint>>,
     unfired: BTreeMap<(JobId, WallMs), Unfired>,
+    breakers: BTreeSet<JobId>,
     counters: BTreeSet<(SegmentId, NamespaceName)>,
     keys: Vec<IdempotencyEntry>,
     tokens: BTreeSet<TokenId>,
@@ -128,6 +129,7 @@ impl Building {
             + self.runs.len()
             + self.checkpoints.len()
             + self.unfired.len()
+            + self.breakers.len()
             + self.keys.len()
             + self.tokens.len()
             + self.settings.len()
@@ -165,6 +167,10 @@ impl Building {
 
     pub(super) fn unfired(&mut self, range: Unfired) {
         self.unfired.insert((range.job, range.first), range);
+    }
+
+    pub(super) fn breaker(&mut self, job: JobId) {
+        self.breakers.insert(job);
     }
 
     pub(super) fn counters(&mut self, segment: SegmentId, namespace: &NamespaceName) {
@@ -357,6 +363,11 @@ impl Engine {
         }
         changes.checkpoints = built.checkpoints;
         changes.unfired = built.unfired;
+        changes.breakers = built
+            .breakers
+            .into_iter()
+            .map(|id| (id, self.jobs.expect(id).breaker.clone()))
+            .collect();
         for key in built.counters {
             changes.counters.insert(
                 key.clone(),

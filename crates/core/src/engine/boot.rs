@@ -37,6 +37,7 @@ use super::segments::Segments;
 use super::start_limits::StartLimits;
 use super::sweeps::Sweeps;
 use super::time::{Due, Starting};
+use super::turns::{TurnRef, Turns};
 use super::worker::Reports;
 use super::{Effect, Engine, Options};
 
@@ -146,6 +147,7 @@ impl Engine {
             idle: Idle::default(),
             delays: Delays::default(),
             starts: StartLimits::default(),
+            turns: Turns::default(),
             calendars: Calendars::default(),
             sweeps: Sweeps::default(),
             queues: Queues::default(),
@@ -189,10 +191,11 @@ impl Engine {
             engine.revive_lock(now, row);
         }
         for key in boot.parked_keys {
-            match minute_of_key(&key) {
-                Some(minute) => engine.minute_parked(minute),
-                None if key.starts_with('@') => engine.lot_known(&key),
-                None => engine.line_with_parked(&key),
+            match (minute_of_key(&key), TurnRef::from_park_key(&key)) {
+                (Some(minute), _) => engine.minute_parked(minute),
+                (None, Some(queue)) => engine.queue_found(queue),
+                (None, None) if key.starts_with('@') => engine.lot_known(&key),
+                (None, None) => engine.line_with_parked(&key),
             }
         }
         engine.revive_starts(boot.first_start_by);

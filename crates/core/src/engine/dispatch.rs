@@ -25,6 +25,7 @@ impl Engine {
             };
             self.serve_line(now, ix);
         }
+        self.read_queues();
         for scan in self.lines.short_lines(self.acknowledged) {
             self.want(scan);
         }

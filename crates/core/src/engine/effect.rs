@@ -2,7 +2,7 @@
 
 use crate::model::{
     CalendarRef, CalendarVersion, CheckpointMark, DrainRow, JobName, JobRecord, LockRef, LockRow,
-    NamespaceName, QueueRef, QueueRow, Run, RunId, SettingName, SettingRow, SpecError, Task,
+    NamespaceName, Pass, QueueRef, QueueRow, Run, RunId, SettingName, SettingRow, SpecError, Task,
     TokenRow, WallMs, WorkerName,
 };
 
@@ -141,6 +141,26 @@ pub enum Refusal {
     AlreadyThere(JobRef),
     #[error("idempotency key `{0}` was used for another request within 24 hours: use a new key")]
     KeyReused(String),
+    #[error(
+        "{limit} of job `{}`{} {} not ended{}: wait for one, or trigger without `overlap: obey`",
+        job.name,
+        of_key(key),
+        if *limit == 1 { "has" } else { "have" },
+        in_queue(waiting)
+    )]
+    OverlapFull {
+        job: JobRef,
+        limit: u32,
+        key: Option<String>,
+        /// How many wait for their turn, where they do.
+        waiting: Option<u32>,
+    },
+    #[error(
+        "runs of the job are under way for {0} keys of its overlap already: wait for some to end"
+    )]
+    TooManyOverlapKeys(usize),
+    #[error("the circuit breaker of job `{}` is open {}: see to what fails, then reset the breaker; or trigger with `force`", job.name, until(pass))]
+    BreakerOpen { job: JobRef, pass: Pass },
     #[error("lock `{}` is held by `{}`: wait for it, or ask later", .0.lock.name, .0.owner)]
     LockHeld(Box<LockRow>),
     #[error("lock `{}` is not held under this fence any more: stop what it guards and acquire it again", .0.name)]
@@ -155,6 +175,26 @@ pub enum Refusal {
     TooManyDrains(usize),
     #[error("there is already a token named `{0}`: choose another name")]
     TokenNameTaken(String),
+}
+
+fn of_key(key: &Option<String>) -> String {
+    key.as_ref()
+        .map_or_else(String::new, |key| format!(" with the key {key}"))
+}
+
+fn in_queue(waiting: &Option<u32>) -> String {
+    waiting.map_or_else(String::new, |depth| format!(", and {depth} wait already"))
+}
+
+fn until(pass: &Pass) -> String {
+    match pass {
+        Pass::Cooling(at) => match jiff::Timestamp::from_millisecond(at.0) {
+            Ok(at) => format!("until {at}"),
+            Err(_) => "for long".to_owned(),
+        },
+        Pass::Probing(run) => format!("until {run} has shown whether all is well again"),
+        Pass::Closed | Pass::Probe => String::new(),
+    }
 }
 
 /// Messages to a worker, in the engine's own words.

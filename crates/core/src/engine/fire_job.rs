@@ -6,9 +6,12 @@
 use std::sync::Arc;
 
 use crate::fault::{Fault, armed};
-use crate::model::{CatchUp, JobId, Now, Origin, Overlap, Run, Unfired, UnfiredReason, WallMs};
+use crate::model::{
+    CatchUp, JobId, Now, Origin, Reason, Run, Standing, Unfired, UnfiredReason, WallMs,
+};
 
 use super::Engine;
+use super::admit_run::Admission;
 use super::decide::{COUNT_CAP, Decision, Fate, Pending, decide_after_end};
 use super::runs::fresh_run;
 
@@ -125,16 +128,20 @@ impl Engine {
     }
 
     fn fire_time(&mut self, now: Now, id: JobId, nominal: WallMs) {
-        let job = self.jobs.expect(id);
-        match job.compiled.version.spec.overlap {
-            Overlap::Skip if job.live_scheduled > 0 && !armed(Fault::OverlapIgnored) => {
-                self.record_unfired(id, (nominal, nominal), 1, UnfiredReason::Overlap);
+        let standing = self.jobs.expect(id).compiled.standing(None);
+        let reason = match self.admit(now.wall, id, &standing, false) {
+            Admission::Full => UnfiredReason::Overlap,
+            Admission::QueueFull => UnfiredReason::QueueFull,
+            Admission::Shut(_) => UnfiredReason::Breaker,
+            made @ (Admission::Go | Admission::Queue | Admission::Fail) => {
+                self.make_occurrence(now, id, nominal, made);
+                return;
             }
-            Overlap::Skip | Overlap::Allow => self.make_occurrence(now, id, nominal),
-        }
+        };
+        self.record_unfired(id, (nominal, nominal), 1, reason);
     }
 
-    fn make_occurrence(&mut self, now: Now, id: JobId, nominal: WallMs) {
+    fn make_occurrence(&mut self, now: Now, id: JobId, nominal: WallMs, admission: Admission) {
         let run_id = self.segments.run_id(id.segment(), now.wall);
         let server = self.options.server.clone();
         let job = self.jobs.expect_mut(id);
@@ -144,12 +151,26 @@ impl Engine {
             .schedule
             .as_ref()
             .map_or(nominal, |schedule| WallMs(schedule.due_of(id.0, nominal.0)));
+        let standing = Standing {
+            queued: admission == Admission::Queue,
+            ..compiled.standing(None)
+        };
         let run = Run {
             nominal: Some(nominal),
             due,
+            standing,
             ..fresh_run(run_id, job, Origin::Schedule, server, now)
         };
+        if admission == Admission::Fail {
+            let limit = compiled.overlap.limit;
+            let words = format!("{limit} of its job had not ended when it was due (overlap: fail)");
+            self.create_failed(now, run, &compiled, (Reason::Overlap, words));
+            return;
+        }
         self.create_run(run, &compiled);
+        if admission == Admission::Go {
+            self.note_probe(now, id, run_id);
+        }
     }
 
     /// Records times that made no run. A range that follows the last one for the same reason makes it longer.

@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
+use serde::Deserialize;
+
 use crate::model::{
     Actor, AttemptOutcome, CalendarRef, CalendarSpec, Checkpoint, Fence, IdempotencyEntry,
     IdempotencyHash, JobId, JobName, JobRecord, JobSpec, JobVersion, JsonText, LockRef,
@@ -50,6 +53,10 @@ pub enum Command {
     DeleteJob {
         job: JobRef,
         condition: Condition,
+    },
+    /// Closes the job's circuit breaker.
+    ResetBreaker {
+        job: JobRef,
     },
     PutCalendar {
         spec: CalendarSpec,
@@ -161,6 +168,21 @@ pub struct Trigger {
     pub when: Option<When>,
     /// The run that this one repeats.
     pub rerun: Option<Box<Rerun>>,
+    pub overlap: Obedience,
+    /// It is made even if the job's breaker is open.
+    pub force: bool,
+}
+
+/// Whether a triggered run has a part in the job's overlap.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "TriggerOverlap")]
+pub enum Obedience {
+    /// It neither holds back nor is held back.
+    #[default]
+    Ignore,
+    /// It counts, and is refused or waits when the job is full.
+    Obey,
 }
 
 impl Trigger {
@@ -172,6 +194,8 @@ impl Trigger {
             idempotency_key: None,
             when: None,
             rerun: None,
+            overlap: Obedience::Ignore,
+            force: false,
         }
     }
 }
@@ -334,6 +358,16 @@ pub enum LoadKey {
         before: WallMs,
         after: Option<(WallMs, JobId)>,
     },
+    /// The first runs of those parked under the key of a queue.
+    Queued {
+        key: String,
+        rows: usize,
+    },
+    /// Runs of a job that count under a key of its overlap and do not wait for their turn.
+    Live {
+        job: JobId,
+        key: Option<String>,
+    },
     /// Runs parked under a key.
     Parked {
         key: String,
@@ -394,6 +428,17 @@ pub enum LoadedRow {
     Overdue {
         runs: Vec<Run>,
         next: Option<WallMs>,
+    },
+    /// In order, likewise with their jobs and versions.
+    Queued {
+        key: String,
+        runs: Vec<Run>,
+    },
+    /// In order, likewise with their jobs and versions; no more than [`LOAD_ROWS`].
+    Live {
+        job: JobId,
+        key: Option<String>,
+        runs: Vec<Run>,
     },
     /// In order; fewer than [`LOAD_ROWS`] means there are no more.
     Swept {

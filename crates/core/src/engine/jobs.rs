@@ -7,8 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::model::{
-    CatchUp, JobId, JobRecord, JobRow, JobSpec, JobVersion, MisfirePolicy, MonoMs, ParsedLimits,
-    QueueRef, Requirement, RetryPolicy, ScheduleRow, SpecError, Task, Unfired, WallMs,
+    BreakerPolicy, BreakerRow, CatchUp, JobId, JobRecord, JobRow, JobSpec, JobVersion, JsonText,
+    MisfirePolicy, MonoMs, OverlapPolicy, ParsedLimits, QueueRef, Requirement, RetryPolicy,
+    ScheduleRow, SpecError, Standing, Tallies, Task, Unfired, WallMs,
 };
 use crate::schedule::Schedule;
 use crate::wheel;
@@ -25,6 +26,10 @@ pub(super) struct Compiled {
     pub(super) schedule: Option<Schedule>,
     pub(super) misfire: CatchUp,
     pub(super) on_resume: CatchUp,
+    pub(super) overlap: OverlapPolicy,
+    /// What runs with the job's own parameters count under.
+    overlap_key: Option<String>,
+    pub(super) breaker: Option<BreakerPolicy>,
     pub(super) timeout_ms: u64,
     pub(super) start_timeout_ms: Option<u64>,
     pub(super) progress_timeout_ms: Option<u64>,
@@ -43,6 +48,9 @@ impl Compiled {
             schedule: spec.compiled_schedule(calendars)?,
             misfire: spec.parsed_misfire()?,
             on_resume: spec.parsed_on_resume()?,
+            overlap_key: spec.parsed_overlap()?.key_in(spec.params.as_ref()),
+            overlap: spec.parsed_overlap()?,
+            breaker: spec.parsed_breaker()?,
             timeout_ms: spec.parsed_timeout()?,
             start_timeout_ms: spec.parsed_start_timeout()?,
             progress_timeout_ms: spec.parsed_progress_timeout()?,
@@ -63,10 +71,14 @@ impl Compiled {
         let misfire = CatchUp::with(MisfirePolicy::Latest);
         let on_resume = CatchUp::with(MisfirePolicy::Skip);
         let retry = spec.parsed_retry().unwrap_or_default();
+        let overlap = spec.parsed_overlap().unwrap_or_default();
         Self {
             schedule: None,
             misfire: spec.parsed_misfire().unwrap_or(misfire),
             on_resume: spec.parsed_on_resume().unwrap_or(on_resume),
+            overlap_key: overlap.key_in(spec.params.as_ref()),
+            overlap,
+            breaker: spec.parsed_breaker().unwrap_or(None),
             timeout_ms: spec.parsed_timeout().unwrap_or(JobSpec::DEFAULT_TIMEOUT_MS),
             start_timeout_ms: spec.parsed_start_timeout().unwrap_or(None),
             progress_timeout_ms: spec.parsed_progress_timeout().unwrap_or(None),
@@ -101,6 +113,19 @@ impl Compiled {
         &self.version.spec.task
     }
 
+    /// The part that a run with these parameters has in the job's overlap, if it counts; `None` is the job's own ones.
+    pub(super) fn standing(&self, params: Option<&JsonText>) -> Standing {
+        let key = match params {
+            None => self.overlap_key.clone(),
+            some => self.overlap.key_in(some),
+        };
+        Standing {
+            counts: true,
+            key,
+            ..Standing::default()
+        }
+    }
+
     /// What a run of it asks of a worker, under its key; `again` when an attempt has failed.
     pub(super) fn wanted(&self, again: bool) -> (&Arc<str>, &Requirement) {
         match &self.retried {
@@ -127,6 +152,8 @@ pub(super) struct Job {
     /// The cursor as the store has it once the last batch taken is durable; `None` when the row is new.
     pub(super) stored_cursor: Option<WallMs>,
     pub(super) live_scheduled: u32,
+    pub(super) tallies: Tallies,
+    pub(super) breaker: Option<BreakerRow>,
     pub(super) last_unfired: Option<Unfired>,
     pub(super) timer: Option<wheel::Key>,
     /// The edition of the calendars that it was compiled with.
@@ -158,6 +185,8 @@ impl Job {
             schedule,
             stored_cursor,
             live_scheduled: 0,
+            tallies: Tallies::default(),
+            breaker: None,
             last_unfired: None,
             timer: None,
             edition,
@@ -174,6 +203,8 @@ impl Job {
             version: self.compiled.version.clone(),
             schedule: self.schedule.clone(),
             live_scheduled: self.live_scheduled,
+            tallies: self.tallies.clone(),
+            breaker: self.breaker.clone(),
             last_unfired: self.last_unfired.clone(),
         }
     }
@@ -325,6 +356,8 @@ impl Engine {
         }
         self.jobs.insert(Job {
             live_scheduled: record.live_scheduled,
+            tallies: record.tallies,
+            breaker: record.breaker,
             last_unfired: record.last_unfired,
             ..Job::new(record.row, compiled, record.schedule, cursor, edition)
         });

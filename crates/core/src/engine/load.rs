@@ -11,6 +11,7 @@ use crate::model::{Now, Run, RunId, RunState, WallMs};
 
 use super::admit::Enter;
 use super::delays::minute_of_key;
+use super::turns::TurnRef;
 use super::{Engine, Input, LOAD_ROWS, LoadKey, LoadRequest, Loaded, LoadedRow, Step};
 
 #[derive(Debug, Default)]
@@ -107,6 +108,10 @@ impl Engine {
             }
             LoadedRow::Parked { key, runs } => self.take_parked(tag, &key, runs),
             LoadedRow::Overdue { runs, next } => self.take_overdue(now, tag, runs, next),
+            LoadedRow::Queued { key, runs } => self.take_queued(now, tag, &key, runs),
+            LoadedRow::Live { job, key, runs } => {
+                self.take_live(now, tag, TurnRef { job, key }, runs);
+            }
         }
     }
 
@@ -128,7 +133,7 @@ impl Engine {
         }
     }
 
-    fn left_since(&self, id: RunId, tag: u64) -> bool {
+    pub(super) fn left_since(&self, id: RunId, tag: u64) -> bool {
         let left = self.runs.left.get(&id);
         left.is_some_and(|(seq, ())| seq > tag) && !armed(Fault::OldRowTaken)
     }
@@ -141,6 +146,10 @@ impl Engine {
             return;
         }
         let compiled = self.pinned(run.job, run.job_version);
+        if run.standing.queued {
+            self.hold_run(run, compiled);
+            return;
+        }
         let (id, ready, parked) = (run.id, run.ready(), run.parked.clone());
         self.hold_run(run, compiled);
         if ready > self.now.wall {

@@ -17,8 +17,10 @@
 //! A broken invariant panics: the driver drops the engine and boots it anew.
 
 mod admit;
+mod admit_run;
 mod batch;
 mod boot;
+mod breaker;
 mod calendars;
 mod clock;
 mod command;
@@ -57,6 +59,7 @@ mod segments;
 mod start_limits;
 mod sweeps;
 mod time;
+mod turns;
 mod worker;
 
 use std::collections::BTreeMap;
@@ -75,8 +78,8 @@ pub use figures::{Figures, LineFigures};
 pub use fleet_view::{WorkerState, WorkerView};
 pub use input::{
     AttemptRef, Command, Condition, Enforcement, Finished, Heartbeat, Hello, Input, JobRef,
-    LOAD_ROWS, Load, LoadKey, LoadRequest, Loaded, LoadedRow, NewToken, Rerun, StreamId, Ticket,
-    Trigger, When, WorkerEvent,
+    LOAD_ROWS, Load, LoadKey, LoadRequest, Loaded, LoadedRow, NewToken, Obedience, Rerun, StreamId,
+    Ticket, Trigger, When, WorkerEvent,
 };
 
 pub use queue_view::{Held, Hindrance, KeyView, QueueView};
@@ -104,6 +107,7 @@ use segments::Segments;
 use start_limits::StartLimits;
 use sweeps::Sweeps;
 use time::{Due, Starting, Timer};
+use turns::Turns;
 use worker::Reports;
 
 #[derive(Clone, Debug)]
@@ -186,6 +190,7 @@ pub struct Engine {
     idle: Idle,
     delays: Delays,
     starts: StartLimits,
+    turns: Turns,
     calendars: Calendars,
     sweeps: Sweeps,
     queues: Queues,

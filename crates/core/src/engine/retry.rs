@@ -33,7 +33,7 @@ pub(super) fn after(policy: &RetryPolicy, run: &Run, end: &AttemptEnd, now: Wall
         },
     };
     match run.cancel {
-        Some(_) => stopped(end, next),
+        Some(_) => stopped(run.standing.superseded, end, next),
         None => next,
     }
 }
@@ -63,7 +63,7 @@ fn last_words(end: &AttemptEnd) -> Option<String> {
 }
 
 /// What becomes of a run that was asked to stop.
-fn stopped(end: &AttemptEnd, next: Next) -> Next {
+fn stopped(superseded: bool, end: &AttemptEnd, next: Next) -> Next {
     let words = match (end.outcome, next) {
         (AttemptOutcome::Cancelled, _) => "cancelled on request".to_owned(),
         (AttemptOutcome::Lost | AttemptOutcome::Undelivered, _) => {
@@ -76,9 +76,16 @@ fn stopped(end: &AttemptEnd, next: Next) -> Next {
         }
         (_, end) => return end,
     };
+    let (reason, words) = match superseded {
+        true => (
+            Reason::Superseded,
+            format!("a newer run took its place: {words}"),
+        ),
+        false => (Reason::Cancelled, words),
+    };
     Next::End {
         state: RunState::Cancelled,
-        reason: Reason::Cancelled,
+        reason,
         error: Some(words),
     }
 }

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use crate::fault::{Fault, armed};
 use crate::model::{
     Actor, Counters, DeadLetter, NamespaceName, Now, Origin, ProcessId, Reason, Run, RunId,
-    RunState, SegmentId, Transition,
+    RunState, SegmentId, Standing, Transition,
 };
 
 use super::jobs::{Compiled, Job};
 use super::lines::{LineIx, Waiting};
 use super::marks::Marks;
 use super::pens::PenId;
+use super::turns::TurnRef;
 use super::{AttemptRef, Effect, Engine};
 
 #[derive(Debug)]
@@ -37,10 +38,6 @@ pub(super) struct Runs {
 impl Runs {
     pub(super) fn get(&self, id: RunId) -> Option<&Resident> {
         self.resident.get(&id)
-    }
-
-    pub(super) fn get_mut(&mut self, id: RunId) -> Option<&mut Resident> {
-        self.resident.get_mut(&id)
     }
 
     pub(super) fn all(&self) -> impl Iterator<Item = &Resident> {
@@ -123,6 +120,7 @@ pub(super) fn fresh_run(id: RunId, job: &Job, origin: Origin, actor: Actor, now:
         not_before: None,
         start_by: None,
         parked: None,
+        standing: Standing::of(origin),
         progress: None,
         checkpoint: None,
         cancel: None,
@@ -142,17 +140,14 @@ impl Engine {
     /// Makes a run and puts it in line, or parks it when the line is longer than memory should hold. One that is not due
     /// yet waits.
     pub(super) fn create_run(&mut self, mut run: Run, compiled: &Arc<Compiled>) {
-        self.count(run.id.segment(), &run.namespace, |counters| {
-            counters.created += 1
-        });
-        self.effect(Effect::RunChanged { run: run.id });
+        self.note_made(&run);
         run.start_by = compiled.start_timeout_ms.map(|ms| {
             let from = run.due.max(run.created);
             from.plus(i64::try_from(ms).unwrap_or(i64::MAX))
         });
-        if run.origin == Origin::Schedule {
-            self.jobs.expect_mut(run.job).live_scheduled += 1;
-            self.mark_job(run.job);
+        if run.standing.queued {
+            self.queue_run(run);
+            return;
         }
         if run.ready() > self.now.wall {
             self.delay_run(run, compiled);
@@ -174,6 +169,35 @@ impl Engine {
             self.building.run_inserted(&run);
             self.hold_run(run, Arc::clone(compiled));
             self.lines.push(line, waiting);
+        }
+    }
+
+    /// Makes a run that has failed.
+    pub(super) fn create_failed(
+        &mut self,
+        now: Now,
+        run: Run,
+        compiled: &Arc<Compiled>,
+        (reason, error): (Reason, String),
+    ) {
+        let id = run.id;
+        self.note_made(&run);
+        self.building.run_inserted(&run);
+        self.hold_run(run, Arc::clone(compiled));
+        self.end_run(now, id, RunState::Failed, reason, Some(error));
+    }
+
+    fn note_made(&mut self, run: &Run) {
+        self.count(run.id.segment(), &run.namespace, |counters| {
+            counters.created += 1
+        });
+        self.effect(Effect::RunChanged { run: run.id });
+        let scheduled = run.origin == Origin::Schedule;
+        if scheduled || run.standing.counts {
+            let job = self.jobs.expect_mut(run.job);
+            job.live_scheduled += u32::from(scheduled);
+            job.tallies.add(&run.standing, 1);
+            self.mark_job(run.job);
         }
     }
 
@@ -214,6 +238,7 @@ impl Engine {
             self.building.no_checkpoint(id);
         }
         self.let_go(now, &run);
+        self.tell_breaker(now, &run, state, reason);
         if state == RunState::Failed && compiled.retry.dead_letter == DeadLetter::Keep {
             self.keep_letter(&run);
         }
@@ -280,6 +305,18 @@ impl Engine {
         let job = self.jobs.expect_mut(run.job);
         assert!(job.resident_runs > 0, "{} was not counted", run.id);
         job.resident_runs -= 1;
+        if run.standing.counts {
+            let counted = job.tallies.take(&run.standing);
+            assert!(counted, "{} was not counted for its overlap", run.id);
+            let key = &run.standing.key;
+            let waiting = job.tallies.of(key.as_deref()).queued > 0;
+            self.mark_job(run.job);
+            if waiting {
+                let (job, key) = (run.job, key.clone());
+                self.tend_queue(TurnRef { job, key }, 0);
+            }
+        }
+        let job = self.jobs.expect_mut(run.job);
         if run.origin == Origin::Schedule {
             assert!(job.live_scheduled > 0, "{} was not counted as live", run.id);
             job.live_scheduled -= 1;

@@ -26,6 +26,7 @@ pub(super) enum Timer {
     Gate(GateId),
     Drains,
     Starts,
+    QueueRested(JobId),
 }
 
 /// A start is written with the run's next change, or alone once the attempt is this old.
@@ -109,6 +110,7 @@ impl Engine {
                 Timer::Gate(gate) => self.gate_due(gate),
                 Timer::Drains => self.drains_due(now),
                 Timer::Starts => self.starts_due(now),
+                Timer::QueueRested(job) => self.queue_rested(job),
             }
         }
         while !self.building.is_nearly_full()

@@ -58,6 +58,8 @@ pub struct RunFact {
     pub created: WallMs,
     /// When its first attempt began, by the worker's clock.
     pub started: Option<WallMs>,
+    /// It waits for its turn in the queue of its job.
+    pub queued: bool,
 }
 
 impl From<&Run> for RunFact {
@@ -65,6 +67,7 @@ impl From<&Run> for RunFact {
         Self {
             id: run.id,
             state: run.state,
+            queued: run.standing.queued,
             version: run.job_version,
             due: run.due,
             created: run.created,
@@ -123,6 +126,8 @@ pub enum Fate {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unmade {
     Overlap,
+    QueueFull,
+    Breaker,
     Paused,
     Edited,
     /// Missed; the next time, decided together with these, made a run.
@@ -138,6 +143,8 @@ impl Unmade {
     pub fn reason(self) -> UnfiredReason {
         match self {
             Self::Overlap => UnfiredReason::Overlap,
+            Self::QueueFull => UnfiredReason::QueueFull,
+            Self::Breaker => UnfiredReason::Breaker,
             Self::Paused => UnfiredReason::Paused,
             Self::Edited => UnfiredReason::Edited,
             Self::MissedButNewest { .. } | Self::Missed | Self::MissedAndSkipped => {

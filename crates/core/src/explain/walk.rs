@@ -229,6 +229,8 @@ impl<'a> Walk<'a> {
     fn unmade(&self, range: &Unfired) -> Unmade {
         match range.reason {
             UnfiredReason::Overlap => Unmade::Overlap,
+            UnfiredReason::QueueFull => Unmade::QueueFull,
+            UnfiredReason::Breaker => Unmade::Breaker,
             UnfiredReason::Paused => Unmade::Paused,
             UnfiredReason::Edited => Unmade::Edited,
             UnfiredReason::Misfire => self.missed(range),

@@ -44,6 +44,9 @@ fn of_run(run: &RunFact) -> String {
             };
             format!("{state}, {late}")
         }
+        None if run.queued && run.state == RunState::Pending => {
+            format!("{state}, waits for another run of the job to end")
+        }
         None if run.state == RunState::Pending => format!("{state}, waits for a worker"),
         None => format!("{state}, not started"),
     }
@@ -52,6 +55,10 @@ fn of_run(run: &RunFact) -> String {
 fn of_unmade(unmade: Unmade) -> String {
     match unmade {
         Unmade::Overlap => "a run of it had not ended".to_owned(),
+        Unmade::QueueFull => {
+            "runs of it had not ended, and as many waited as its `overlap` allows".to_owned()
+        }
+        Unmade::Breaker => "its circuit breaker was open after runs of it had failed".to_owned(),
         Unmade::Paused => "the job was paused".to_owned(),
         Unmade::Edited => "the schedule was edited before it was decided".to_owned(),
         Unmade::MissedButNewest { of } => {

@@ -28,7 +28,7 @@ pub enum AuditAction {
     Discarded,
     /// A worker gets no new work.
     Drained,
-    /// What was held against a worker is forgotten.
+    /// What was held against a worker is forgotten, or a circuit breaker was closed by hand.
     Reset,
 }
 
@@ -81,7 +81,7 @@ pub enum AuditKind {
 }
 
 impl AuditKind {
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Job,
         Self::Calendar,
         Self::Run,

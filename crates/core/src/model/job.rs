@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 use crate::schedule::{self, AnyDay, Bounds, CalendarUse, Calendars, ScheduleEntry, ScheduleSpec};
 
 use super::{
-    Actor, CatchUp, JobId, JobLimits, JobName, JsonText, Limits, Misfire, MisfirePolicy,
-    NamespaceName, Notify, ParsedLimits, QueueName, Requirement, Retry, RetryPolicy, SegmentId,
-    Task, WallMs,
+    Actor, Breaker, BreakerPolicy, BreakerRow, CatchUp, JobId, JobLimits, JobName, JsonText,
+    Limits, Misfire, MisfirePolicy, NamespaceName, Notify, Overlap, OverlapPolicy, ParsedLimits,
+    QueueName, Requirement, Retry, RetryPolicy, SegmentId, Tallies, Task, WallMs,
 };
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -72,7 +72,8 @@ pub struct JobSpec {
     /// What becomes of times that passed while the job was paused, when it is resumed: nothing unless told otherwise.
     #[serde(default, skip_serializing_if = "is_default")]
     pub on_resume: Misfire,
-    /// What happens when the job is due while a scheduled run of it has not ended.
+    /// How many runs of the job may be under way at once, and what happens when it is due while there are as many: a word
+    /// (`skip`, `allow`, `queue`, `cancel_old`, `fail`) or a map. One, and the due time makes no run, unless told otherwise.
     #[serde(default, skip_serializing_if = "is_default")]
     pub overlap: Overlap,
     /// What to run.
@@ -108,6 +109,9 @@ pub struct JobSpec {
     /// unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_timeout: Option<String>,
+    /// When a job that keeps failing is left alone for a while; never unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub breaker: Option<Breaker>,
     /// How long an attempt may run before it is killed, such as `30s` or `1h30m`; an hour unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<String>,
@@ -127,16 +131,6 @@ pub struct JobSpec {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Kind {
     Job,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Overlap {
-    /// The due time makes no run and is recorded with this reason.
-    #[default]
-    Skip,
-    /// Every due time makes a run.
-    Allow,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -215,6 +209,8 @@ impl JobSpec {
         self.parsed_limits()?;
         self.parsed_misfire()?;
         self.parsed_on_resume()?;
+        self.parsed_overlap()?;
+        self.parsed_breaker()?;
         self.compiled_schedule(&AnyDay).map(|_| ())
     }
 
@@ -234,6 +230,15 @@ impl JobSpec {
 
     pub fn parsed_on_resume(&self) -> Result<CatchUp, SpecError> {
         self.on_resume.parsed("on_resume", MisfirePolicy::Skip)
+    }
+
+    pub fn parsed_overlap(&self) -> Result<OverlapPolicy, SpecError> {
+        self.overlap.parsed("overlap")
+    }
+
+    pub fn parsed_breaker(&self) -> Result<Option<BreakerPolicy>, SpecError> {
+        let breaker = self.breaker.as_ref();
+        breaker.map(|it| it.parsed("breaker")).transpose()
     }
 
     pub fn parsed_retry(&self) -> Result<RetryPolicy, SpecError> {
@@ -452,6 +457,10 @@ pub struct JobRecord {
     pub schedule: ScheduleRow,
     /// Scheduled runs that have not ended.
     pub live_scheduled: u32,
+    /// Runs that have not ended as the overlap counts them.
+    pub tallies: Tallies,
+    /// Nothing when it never failed, or not since it was well.
+    pub breaker: Option<BreakerRow>,
     /// The newest range of unfired times, which the next one may extend.
     pub last_unfired: Option<Unfired>,
 }
@@ -472,7 +481,7 @@ pub struct Unfired {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum UnfiredReason {
-    /// A scheduled run of the job had not ended.
+    /// As many runs of the job as may be had not ended.
     Overlap,
     /// Missed while nothing could fire it, and not the newest or too old.
     Misfire,
@@ -480,4 +489,8 @@ pub enum UnfiredReason {
     Paused,
     /// The schedule was edited before the time was decided.
     Edited,
+    /// As many runs of the job waited for their turn as may.
+    QueueFull,
+    /// The job's circuit breaker was open.
+    Breaker,
 }

@@ -96,6 +96,16 @@ impl Limits {
     pub const QUEUES: usize = 10_000;
     /// Runs that a queue names as those who hold its places.
     pub const QUEUE_HOLDERS: usize = 20;
+    /// Runs of a job, or of one key, that may be under way at once where there is a limit.
+    pub const OVERLAP_RUNS: u32 = 10_000;
+    /// Runs of a job, or of one key, that wait for their turn.
+    pub const OVERLAP_QUEUE: u32 = 10_000;
+    /// Keys of a job under which runs are under way or wait; all of them are held in memory with the job.
+    pub const OVERLAP_KEYS: usize = 10_000;
+    pub const BREAKER_FAILURES: u32 = 1_000;
+    pub const BREAKER_PROBES: u32 = 100;
+    /// Thirty days.
+    pub const BREAKER_COOLDOWN_MS: u64 = 30 * 86_400_000;
     pub const PRIORITY: u32 = 9;
     pub const WEIGHT: u32 = 10_000;
     pub const IDEMPOTENCY_KEY_CHARS: usize = 256;

@@ -4,6 +4,7 @@
 //! engine changes these values, a store keeps them, the API shows them; none of them knows how.
 
 mod audit_entry;
+mod breaker;
 mod calendar;
 mod checkpoint;
 mod diff;
@@ -21,6 +22,7 @@ mod misfire;
 mod name;
 mod notify;
 mod outcome;
+mod overlap;
 mod queue;
 mod rate_row;
 mod requirement;
@@ -32,6 +34,7 @@ mod task;
 mod time;
 
 pub use audit_entry::{AuditAction, AuditEntry, AuditKind, AuditObject};
+pub use breaker::{Breaker, BreakerPolicy, BreakerRow, Open, Pass};
 pub use calendar::{
     CalendarKind, CalendarRef, CalendarSpec, CalendarVersion, SweepCause, SweepRow, Weekday,
 };
@@ -46,8 +49,8 @@ pub use id::{
 pub(crate) use id::{raw_floor, raw_next};
 pub(crate) use job::check_params;
 pub use job::{
-    JobRecord, JobRow, JobSpec, JobVersion, Overlap, Pause, Placement, Retention, ScheduleRow,
-    SpecError, Unfired, UnfiredReason,
+    JobRecord, JobRow, JobSpec, JobVersion, Pause, Placement, Retention, ScheduleRow, SpecError,
+    Unfired, UnfiredReason,
 };
 pub use json::{JsonError, JsonText};
 pub use judgement::{AgainBy, Finality, Judgement};
@@ -62,6 +65,7 @@ pub use name::{
 };
 pub use notify::{Notify, NotifyOn, NotifyRule};
 pub use outcome::{CountsAs, OUTCOMES, Outcome};
+pub use overlap::{Keep, OnFull, Overlap, OverlapPolicy, Places, Standing, Tallies};
 pub use queue::{QueueKind, QueueRef, QueueRow, QueueSpec};
 pub use rate_row::RateRow;
 pub use requirement::{Requirement, TaskNeed};

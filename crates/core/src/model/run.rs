@@ -5,6 +5,7 @@
 //!    ▲  │                  │    │                 │  │
 //!    │  ├─cancel► CANCELLED│    └─finished────────┘  │ (a start that was never seen apart from its end)
 //!    │  └─never given► FAILED                        │
+//!    │  └─too many► FAILED │                         │
 //!    └──undelivered, lost, tried again, put off──────┘
 //! ```
 //!
@@ -17,8 +18,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Actor, Fence, JobId, JsonText, NamespaceName, ProcessId, Retention, RunId, Verdict, WallMs,
-    WorkerName,
+    Actor, Fence, JobId, JsonText, NamespaceName, ProcessId, Retention, RunId, Standing, Verdict,
+    WallMs, WorkerName,
 };
 
 #[derive(
@@ -100,10 +101,16 @@ pub enum Reason {
     Snoozed,
     /// It was not given to a worker within `start_timeout`.
     StartTimedOut,
+    /// As many runs of the job as may be were under way, and its overlap says that the run fails.
+    Overlap,
+    /// A newer run of the job took its place.
+    Superseded,
+    /// It had waited in the queue for longer than the job's misfire window when its turn came.
+    Expired,
 }
 
 impl Reason {
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 15] = [
         Self::Created,
         Self::Assigned,
         Self::Started,
@@ -116,6 +123,9 @@ impl Reason {
         Self::Retry,
         Self::Snoozed,
         Self::StartTimedOut,
+        Self::Overlap,
+        Self::Superseded,
+        Self::Expired,
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -132,6 +142,9 @@ impl Reason {
             Self::Retry => "retry",
             Self::Snoozed => "snoozed",
             Self::StartTimedOut => "start_timed_out",
+            Self::Overlap => "overlap",
+            Self::Superseded => "superseded",
+            Self::Expired => "expired",
         }
     }
 }
@@ -162,19 +175,23 @@ const fn step(from: Option<RunState>, to: RunState, reasons: &'static [Reason]) 
 /// Every step that a run can take.
 pub const MOVES: &[Move] = {
     use Reason::{
-        Assigned, Created, Retry, Snoozed, StartTimedOut, Started, Succeeded, TaskFailed, TimedOut,
-        Undelivered, WorkerLost,
+        Assigned, Created, Expired, Overlap, Retry, Snoozed, StartTimedOut, Started, Succeeded,
+        Superseded, TaskFailed, TimedOut, Undelivered, WorkerLost,
     };
     use RunState::{Cancelled, Completed, Failed, Pending, Running, Scheduled};
     &[
         step(None, Pending, &[Created]),
         step(Some(Pending), Scheduled, &[Assigned]),
-        step(Some(Pending), Failed, &[StartTimedOut]),
-        step(Some(Pending), Cancelled, &[Reason::Cancelled]),
+        step(Some(Pending), Failed, &[StartTimedOut, Overlap]),
+        step(
+            Some(Pending),
+            Cancelled,
+            &[Reason::Cancelled, Superseded, Expired],
+        ),
         step(Some(Scheduled), Running, &[Started]),
         step(Some(Scheduled), Completed, &[Succeeded]),
         step(Some(Scheduled), Failed, &[TaskFailed, TimedOut, WorkerLost]),
-        step(Some(Scheduled), Cancelled, &[Reason::Cancelled]),
+        step(Some(Scheduled), Cancelled, &[Reason::Cancelled, Superseded]),
         step(
             Some(Scheduled),
             Pending,
@@ -182,7 +199,7 @@ pub const MOVES: &[Move] = {
         ),
         step(Some(Running), Completed, &[Succeeded]),
         step(Some(Running), Failed, &[TaskFailed, TimedOut, WorkerLost]),
-        step(Some(Running), Cancelled, &[Reason::Cancelled]),
+        step(Some(Running), Cancelled, &[Reason::Cancelled, Superseded]),
         step(Some(Running), Pending, &[Retry, Snoozed, WorkerLost]),
     ]
 };
@@ -316,6 +333,8 @@ pub struct Run {
     pub start_by: Option<WallMs>,
     /// The key it waits under in the store while it is not held in memory.
     pub parked: Option<String>,
+    /// Its part in the overlap of its job.
+    pub standing: Standing,
     pub cancel: Option<CancelRequest>,
     pub attempts: Vec<Attempt>,
     pub transitions: Vec<Transition>,

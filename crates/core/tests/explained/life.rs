@@ -5,7 +5,7 @@ use drumtower_core::explain::run::{Account, Known, explain};
 use drumtower_core::model::{
     Actor, Attempt, AttemptEnd, AttemptOutcome, CancelRequest, CheckpointMark, Fence, GateKey,
     JobId, JobName, JobSpec, Judgement, NamespaceName, Origin, ProcessId, Progress, Reason, Run,
-    RunId, RunState, Transition, WallMs, WorkerName,
+    RunId, RunState, Standing, Transition, WallMs, WorkerName,
 };
 use serde_json::{Value, json};
 
@@ -61,6 +61,7 @@ impl Life {
             not_before: None,
             start_by: None,
             parked: None,
+            standing: Standing::of(Origin::Schedule),
             cancel: None,
             attempts: Vec::new(),
             transitions: vec![Transition {

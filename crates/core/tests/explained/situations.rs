@@ -40,6 +40,15 @@ fn waiting() -> Vec<(&'static str, Account)> {
         |end: &mut drumtower_core::model::AttemptEnd| end.verdict = Some(Verdict::Snooze(300_000));
     vec![
         ("waits_for_its_time", later.seen(600.0)),
+        (
+            "waits_for_its_turn",
+            Life::of_job(json!({"overlap": {"key": "/customer", "on_full": "queue"}}))
+                .change(|it| {
+                    it.run.standing.queued = true;
+                    it.run.standing.key = Some("7".to_owned());
+                })
+                .seen(90.0),
+        ),
         ("waits_after_a_failure", once_failed().seen(2.4)),
         (
             "waits_after_a_timeout_by_a_rule",
@@ -286,6 +295,16 @@ fn failed() -> Vec<(&'static str, Account)> {
                 })
                 .seen(60.0),
         ),
+        (
+            "failed_for_others",
+            Life::of_job(json!({"overlap": "fail"}))
+                .change(|it| {
+                    let (state, reason) = (RunState::Failed, Reason::Overlap);
+                    it.run.transition(state, at(0.0), reason);
+                    it.run.error = Some("1 of its job had not ended when it was due (overlap: fail)".into());
+                })
+                .seen(60.0),
+        ),
         ("lost_three_times", lost.seen(3_600.0)),
         ("undelivered_ten_times", undelivered.seen(3_600.0)),
         ("put_off_too_often", {
@@ -315,6 +334,26 @@ fn failed() -> Vec<(&'static str, Account)> {
 fn cancelled() -> Vec<(&'static str, Account)> {
     let running = || Life::new().given(0.01, "mill").started(0.03);
     vec![
+        (
+            "superseded",
+            Life::of_job(json!({"overlap": "cancel_old"}))
+                .change(|it| {
+                    let (state, reason) = (RunState::Cancelled, Reason::Superseded);
+                    it.run.transition(state, at(60.0), reason);
+                    it.run.error =
+                        Some("a newer run of its job took its place before it started".into());
+                })
+                .seen(70.0),
+        ),
+        (
+            "expired_in_the_queue",
+            Life::of_job(json!({"overlap": "queue"}))
+                .change(|it| {
+                    let (state, reason) = (RunState::Cancelled, Reason::Expired);
+                    it.run.transition(state, at(3_700.0), reason);
+                })
+                .seen(3_800.0),
+        ),
         (
             "cancelled_while_waiting",
             Life::new().cancel(5.0, "ann").seen(60.0),

@@ -7,6 +7,7 @@ mod execution;
 mod limits;
 mod missed;
 mod notices;
+mod overlaps;
 mod requests;
 mod retention;
 mod retries;
@@ -50,6 +51,16 @@ pub const CHECKS: &[(&str, fn())] = &[
     ("on_resume.max", missed::on_resume_max),
     ("on_resume.gap", missed::on_resume_gap),
     ("overlap", schedule::overlap),
+    ("overlap.limit", overlaps::limit),
+    ("overlap.key", overlaps::key),
+    ("overlap.on_full", overlaps::on_full),
+    ("overlap.depth", overlaps::depth),
+    ("overlap.keep", overlaps::keep),
+    ("breaker", overlaps::breaker),
+    ("breaker.failures", overlaps::breaker),
+    ("breaker.cooldown", overlaps::breaker),
+    ("breaker.max_cooldown", overlaps::cooldowns),
+    ("breaker.probes", overlaps::probes),
     ("task", execution::task),
     ("task.exec", execution::argv),
     ("task.exec.argv", execution::argv),

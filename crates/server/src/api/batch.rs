@@ -10,7 +10,7 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, Uri, header};
 use axum::response::IntoResponse;
-use drumtower_core::engine::{Command, JobRef, Reply, Trigger};
+use drumtower_core::engine::{Command, JobRef, Obedience, Reply, Trigger};
 use drumtower_core::model::{JobName, Limits, NameError, NamespaceName};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -58,6 +58,12 @@ struct Item<'a> {
     #[serde(borrow, default)]
     #[schemars(with = "Option<String>")]
     at: Option<Text<'a>>,
+    /// As with one run.
+    #[serde(default)]
+    overlap: Obedience,
+    /// As with one run.
+    #[serde(default)]
+    force: bool,
 }
 
 /// Borrowed where it holds no escapes; serde borrows a bare `Cow`, but not one within an `Option`.
@@ -194,6 +200,8 @@ fn trigger_of(
         )?,
         job: job.clone(),
         rerun: None,
+        overlap: item.overlap,
+        force: item.force,
     };
     *last = Some(job);
     Ok(trigger)

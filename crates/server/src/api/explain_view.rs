@@ -121,6 +121,8 @@ fn named(fate: &Fate) -> (&'static str, Option<&'static str>) {
                 UnfiredReason::Misfire => "misfire",
                 UnfiredReason::Paused => "paused",
                 UnfiredReason::Edited => "edited",
+                UnfiredReason::QueueFull => "queue_full",
+                UnfiredReason::Breaker => "breaker",
             };
             ("unfired", Some(reason))
         }

@@ -1,14 +1,15 @@
 //! A job as callers see it.
 
 use drumtower_core::model::{
-    Actor, JobId, JobName, JobRecord, JobSpec, NamespaceName, Pause, Unfired, UnfiredReason,
+    Actor, BreakerRow, JobId, JobName, JobRecord, JobSpec, NamespaceName, Pause, RunId, Unfired,
+    UnfiredReason,
 };
 use drumtower_core::schedule::{Language, describe};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::openapi::JobManifest;
-use super::time::Time;
+use super::time::{self, Time};
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Job")]
@@ -30,6 +31,10 @@ pub struct Job<'a> {
     fired_through: Time,
     fires: u64,
     live_scheduled: u32,
+    /// Runs that wait for their turn because others have not ended.
+    queued: u32,
+    /// Where it has one.
+    breaker: Option<BreakerView>,
     last_unfired: Option<UnfiredRange>,
     #[schemars(with = "JobManifest")]
     spec: &'a JobSpec,
@@ -40,6 +45,35 @@ pub struct Job<'a> {
 pub struct Deed<'a> {
     pub at: Time,
     pub actor: &'a Actor,
+}
+
+/// The circuit breaker of a job.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "BreakerState")]
+struct BreakerView {
+    #[schemars(extend("enum" = ["closed", "open", "half_open"]))]
+    state: &'static str,
+    /// Runs in a row that failed for good.
+    failures: u32,
+    /// When it opened first.
+    opened: Option<Time>,
+    /// Nothing is let through before then.
+    until: Option<Time>,
+    /// The run that is let through to see whether all is well again.
+    probe: Option<RunId>,
+}
+
+impl BreakerView {
+    fn of(row: Option<&BreakerRow>) -> Self {
+        let open = row.and_then(|row| row.open.as_ref());
+        Self {
+            state: BreakerRow::state(row, time::now()),
+            failures: row.map_or(0, |row| row.failures),
+            opened: open.map(|open| Time(open.since)),
+            until: open.map(|open| Time(open.until())),
+            probe: open.and_then(|open| open.probe),
+        }
+    }
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -58,6 +92,8 @@ impl<'a> From<&'a JobRecord> for Job<'a> {
             version,
             schedule,
             live_scheduled,
+            tallies,
+            breaker,
             last_unfired,
         } = record;
         let words = |language| describe(&version.spec.schedule_spec(), language).ok();
@@ -81,6 +117,12 @@ impl<'a> From<&'a JobRecord> for Job<'a> {
             fired_through: schedule.fired_through.into(),
             fires: schedule.fires,
             live_scheduled: *live_scheduled,
+            queued: tallies.queued(),
+            breaker: version
+                .spec
+                .breaker
+                .as_ref()
+                .map(|_| BreakerView::of(breaker.as_ref())),
             last_unfired: last_unfired.as_ref().map(UnfiredRange::from),
             spec: &version.spec,
         }

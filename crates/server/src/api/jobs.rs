@@ -118,6 +118,16 @@ pub async fn resume(
     changed(&edge, principal, Command::ResumeJob { job, condition }).await
 }
 
+pub async fn reset_breaker(
+    State(edge): State<Edge>,
+    Extension(principal): Extension<Principal>,
+    JobPath(job): JobPath,
+    uri: Uri,
+) -> Result<Response, Problem> {
+    Parameters::read(&uri, &[])?;
+    changed(&edge, principal, Command::ResetBreaker { job }).await
+}
+
 pub async fn changed(
     edge: &Edge,
     principal: Principal,

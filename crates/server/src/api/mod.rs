@@ -188,6 +188,7 @@ fn handler_of(operation: Operation, verb: MethodFilter) -> Option<MethodRouter<E
         Operation::DeleteJob => on(verb, jobs::delete),
         Operation::PauseJob => on(verb, jobs::pause),
         Operation::ResumeJob => on(verb, jobs::resume),
+        Operation::ResetBreaker => on(verb, jobs::reset_breaker),
         Operation::PauseJobs => on(verb, bulk::pause),
         Operation::ResumeJobs => on(verb, bulk::resume),
         Operation::DeleteJobs => on(verb, bulk::delete),

@@ -35,6 +35,8 @@ pub fn of(kind: Kind) -> &'static str {
         Kind::NoSuchWorker => page!("no_such_worker"),
         Kind::NoSuchLock => page!("no_such_lock"),
         Kind::NoSuchQueue => page!("no_such_queue"),
+        Kind::OverlapFull => page!("overlap_full"),
+        Kind::BreakerOpen => page!("breaker_open"),
         Kind::LockHeld => page!("lock_held"),
         Kind::LockLost => page!("lock_lost"),
         Kind::NoSuchVersion => page!("no_such_version"),

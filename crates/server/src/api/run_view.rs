@@ -39,6 +39,10 @@ pub struct RunView<'a> {
     idempotency_key: Option<&'a str>,
     /// The run that this one repeats.
     rerun_of: Option<RunId>,
+    /// What it counts under in the job's overlap, where that has a key.
+    overlap_key: Option<&'a str>,
+    /// It waits for its turn because others of the job have not ended.
+    queued: bool,
     cancel: Option<Deed<'a>>,
     /// What it waits for while it is PENDING.
     waiting: Option<&'a str>,
@@ -173,6 +177,8 @@ impl<'a> From<&'a Named> for RunView<'a> {
             params: params.as_ref(),
             idempotency_key: run.idempotency_key.as_deref(),
             rerun_of: run.rerun_of,
+            overlap_key: run.standing.key.as_deref(),
+            queued: run.standing.queued,
             cancel: run.cancel.as_ref().map(|cancel| Deed {
                 at: cancel.at.into(),
                 actor: &cancel.actor,

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::{Extension, Json};
-use drumtower_core::engine::{Command, Reply, Trigger, Triggered, When};
+use drumtower_core::engine::{Command, Obedience, Reply, Trigger, Triggered, When};
 use drumtower_core::model::{Actor, JsonText, Limits, RunId};
 use drumtower_core::schedule::parse_duration;
 use schemars::JsonSchema;
@@ -34,6 +34,13 @@ pub struct Request<'a> {
     /// When it is due, in RFC 3339; not with `delay`.
     #[serde(borrow, default)]
     at: Option<Cow<'a, str>>,
+    /// Whether it has a part in the job's overlap: `obey`, then it counts, and waits or is refused when the job is full; or
+    /// `ignore`, the default, then it neither holds back nor is held back.
+    #[serde(default)]
+    overlap: Obedience,
+    /// Makes the run even if the job's circuit breaker is open.
+    #[serde(default)]
+    force: bool,
 }
 
 #[derive(Clone, Copy, Serialize, JsonSchema)]
@@ -77,6 +84,8 @@ pub async fn trigger(
         idempotency_key,
         when: when(request.delay.as_deref(), request.at.as_deref())?,
         rerun: None,
+        overlap: request.overlap,
+        force: request.force,
     };
     make(&edge, principal.actor, trigger).await
 }

@@ -13,6 +13,7 @@ pub enum Operation {
     DeleteJob,
     PauseJob,
     ResumeJob,
+    ResetBreaker,
     PauseJobs,
     ResumeJobs,
     DeleteJobs,
@@ -147,6 +148,12 @@ pub const DOORS: &[Door] = &[
         Operation::ResumeJob,
         Verb::Post,
         "/api/v1/namespaces/{namespace}/jobs/{name}/resume",
+        ACT,
+    ),
+    rest(
+        Operation::ResetBreaker,
+        Verb::Post,
+        "/api/v1/namespaces/{namespace}/jobs/{name}/reset-breaker",
         ACT,
     ),
     rest(

@@ -77,6 +77,18 @@ fn load_key(
                 next: page.next,
             });
         }
+        LoadKey::Queued { key, rows: most } => {
+            let runs = reader.parked_runs(key, None, *most)?;
+            definitions(reader, &runs, rows)?;
+            let key = key.clone();
+            rows.push(LoadedRow::Queued { key, runs });
+        }
+        LoadKey::Live { job, key } => {
+            let runs = reader.live_runs(*job, key.as_deref(), LOAD_ROWS)?;
+            definitions(reader, &runs, rows)?;
+            let (job, key) = (*job, key.clone());
+            rows.push(LoadedRow::Live { job, key, runs });
+        }
         LoadKey::Parked { key, after } => {
             let runs = reader.parked_runs(key, *after, LOAD_ROWS)?;
             definitions(reader, &runs, rows)?;

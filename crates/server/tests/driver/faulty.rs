@@ -228,6 +228,8 @@ impl World {
             idempotency_key: None,
             when: None,
             rerun: None,
+            overlap: Default::default(),
+            force: false,
         }];
         self.handle
             .command(Actor::new("tester"), Command::TriggerRuns { triggers })

@@ -255,6 +255,7 @@ fn with_impossible_run(store: &mut Memory) {
         not_before: None,
         start_by: None,
         parked: None,
+        standing: Default::default(),
         progress: None,
         checkpoint: None,
         cancel: None,
@@ -316,6 +317,8 @@ async fn a_full_batch_takes_no_more_until_it_is_committed() {
             idempotency_key: None,
             when: None,
             rerun: None,
+            overlap: Default::default(),
+            force: false,
         };
         drumtower_core::engine::Command::TriggerRuns {
             triggers: vec![trigger; count],

@@ -62,6 +62,16 @@ async fn provoke(server: &Server, kind: Kind) -> Answer {
         }
         Kind::NoSuchToken => admin.delete("/api/v1/tokens/tok_0000000000001").await,
         Kind::NoSuchLock => admin.get(LOCK).await,
+        Kind::OverlapFull => {
+            let job = json!({"kind": "Job", "task": {"handler": {"name": "nobody"}}});
+            let path = "/api/v1/namespaces/default/jobs/serial";
+            admin.put(path, &job).await.expect(201);
+            let runs = format!("{path}/runs");
+            let obey = json!({"overlap": "obey"});
+            admin.post(&runs, &obey).await.expect(201);
+            admin.post(&runs, &obey).await
+        }
+        Kind::BreakerOpen => open_breaker(server).await,
         Kind::LockHeld => {
             let acquire = format!("{LOCK}/acquire");
             admin
@@ -142,6 +152,26 @@ async fn provoke(server: &Server, kind: Kind) -> Answer {
         Kind::StoreFailed => store_failed().await,
         Kind::Internal => internal().await,
     }
+}
+
+async fn open_breaker(server: &Server) -> Answer {
+    let (admin, job) = (server.admin(), "/api/v1/namespaces/default/jobs/broken");
+    let manifest = json!({
+        "kind": "Job", "task": {"handler": {"name": "breaks"}}, "retry": {"max_attempts": 1},
+        "breaker": {"failures": 1, "cooldown": "1h"},
+    });
+    admin.put(job, &manifest).await.expect(201);
+    let mut breaks = hello("breaker");
+    breaks.handlers = vec!["breaks".to_owned()];
+    let mut worker = Worker::join(&server.url, &server.local, breaks).await;
+    let run = trigger(&admin, "broken", serde_json::Value::Null).await;
+    let attempt = worker.assignment().await.attempt.unwrap();
+    worker.finish(attempt, wire::Outcome::Failed).await;
+    let ended = admin.get(&format!("/api/v1/runs/{run}/wait")).await;
+    assert_eq!(ended.expect(200)["state"], "FAILED");
+    admin
+        .post(&format!("{job}/runs"), &serde_json::Value::Null)
+        .await
 }
 
 async fn too_many_streams(server: &Server) -> Answer {

@@ -19,6 +19,7 @@ mod maintenance;
 mod metrics;
 mod next;
 mod openapi;
+mod overlap;
 mod problems;
 mod queues;
 mod records;

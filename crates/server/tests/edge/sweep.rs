@@ -38,6 +38,7 @@ fn expected(operation: Operation) -> [u16; 8] {
         Operation::ShowJob => [401, 401, 200, 200, 403, 200, 403, 403],
         Operation::DeleteJob => [401, 401, 403, 204, 403, 204, 403, 403],
         Operation::PauseJob => [401, 401, 403, 200, 403, 200, 403, 403],
+        Operation::ResetBreaker => [401, 401, 403, 200, 403, 200, 403, 403],
         Operation::ResumeJob => [401, 401, 403, 200, 403, 200, 403, 403],
         Operation::NextTimes => [401, 401, 200, 200, 403, 200, 403, 403],
         Operation::ExplainJob => [401, 401, 200, 200, 403, 200, 403, 403],

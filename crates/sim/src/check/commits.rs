@@ -1,9 +1,7 @@
 //! A commit has become durable: is it one that may be?
 
 use drumtower_core::change::{ChangeSet, RunChange};
-use drumtower_core::model::{
-    AttemptEnd, AttemptOutcome, JobId, Origin, Overlap, Reason, Run, RunId, RunState,
-};
+use drumtower_core::model::{AttemptEnd, AttemptOutcome, Origin, Reason, Run, RunId, RunState};
 use drumtower_store::Read;
 
 use super::Checks;
@@ -56,6 +54,7 @@ impl World {
         let begun = begun.map(|(workers, _)| workers.name.clone());
         self.checks.drained.extend(begun);
         self.check_overlap(changes);
+        self.check_breakers(changes);
         self.checks.schedules(changes);
         self.check_counters();
     }
@@ -76,38 +75,6 @@ impl World {
                     run.id, attempt.number
                 );
                 self.checks.find(promise, words);
-            }
-        }
-    }
-
-    /// A scheduled run of a job that does not overlap is made only when none is live.
-    fn check_overlap(&mut self, changes: &ChangeSet) {
-        let mut made: Vec<(JobId, u32)> = Vec::new();
-        for change in changes.runs.values() {
-            let run = change.run();
-            if run.origin != Origin::Schedule {
-                continue;
-            }
-            if matches!(change, RunChange::Insert(_) | RunChange::InsertFinished(_)) {
-                made.push((run.job, run.job_version));
-            }
-        }
-        made.sort_unstable();
-        made.dedup();
-        for of_job in made.chunk_by(|a, b| a.0 == b.0) {
-            let skips = |(job, version): &(JobId, u32)| {
-                let version = self.reader.job_version(*job, *version);
-                let spec = version.ok().flatten().map(|version| version.spec);
-                spec.is_some_and(|spec| spec.overlap == Overlap::Skip)
-            };
-            let live = self.checks.live_scheduled.get(&of_job[0].0).copied();
-            if of_job.iter().all(skips) && live.unwrap_or(0) > 1 {
-                let words = format!(
-                    "{} runs of {} are live, it skips",
-                    live.unwrap_or(0),
-                    of_job[0].0
-                );
-                self.checks.find("V11", words);
             }
         }
     }
@@ -149,11 +116,6 @@ impl Checks {
             RunState::Failed => tally.failed += 1,
             RunState::Cancelled => tally.cancelled += 1,
             _ => {}
-        }
-        if run.origin == Origin::Schedule {
-            let live = self.live_scheduled.entry(run.job).or_default();
-            *live += u32::from(new);
-            *live = live.saturating_sub(u32::from(run.state.is_terminal()));
         }
         self.runs.insert(run.id, Row::of(run));
     }

@@ -2,7 +2,7 @@
 //!
 //! | when | what |
 //! |---|---|
-//! | a commit becomes durable (`commits`) | V2 cursors, V4 start limits, V6 fences and marks, V7, V8, V11 overlap and limits (`limits`), V12 drains, V13, V14; nobody is authorised for what has ended |
+//! | a commit becomes durable (`commits`) | V2 cursors, V4 start limits, V6 fences and marks, V7, V8, V11 overlap and limits (`limits`), V12 drains by key (`overlap`), V13, V14, circuit breakers (`breakers`); nobody is authorised for what has ended |
 //! | an effect is performed or an answer arrives (`answers`) | V9: what is told is durable |
 //! | a task is started (`leases`) | V3, V5, V6, V11 credit |
 //! | the world has come to rest (`rest`) | V1, V2, V10, V18 and the rest of the audit, with schedules expanded a second time |
@@ -10,9 +10,11 @@
 //! V16 is the world's own: it must come to rest. Nothing here asks the engine anything.
 
 mod answers;
+mod breakers;
 mod commits;
 mod leases;
 mod limits;
+mod overlap;
 mod rest;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -45,7 +47,8 @@ pub struct Checks {
     fences: BTreeMap<SegmentId, Fence>,
     marks: BTreeMap<SegmentId, u64>,
     cursors: BTreeMap<JobId, WallMs>,
-    live_scheduled: BTreeMap<JobId, u32>,
+    overlaps: overlap::Overlaps,
+    breakers: breakers::Breakers,
     /// Starts under rates.
     starts: BTreeMap<String, limits::Starts>,
     /// Workers that are drained, by name.

@@ -1,6 +1,6 @@
 //! What a user does next.
 
-use drumtower_core::engine::{JobRef, Rerun, Trigger, When};
+use drumtower_core::engine::{JobRef, Obedience, Rerun, Trigger, When};
 use drumtower_core::model::{
     CalendarSpec, JobRecord, JobSpec, JsonText, NamespaceName, QueueName, QueueRef, QueueSpec,
     Requirement, RunId, RunState, TaskNeed, WorkerName, WorkerRef,
@@ -20,6 +20,7 @@ pub enum Deed {
     Delete(JobRef),
     Trigger(Vec<Trigger>),
     Cancel(RunId),
+    ResetBreaker(JobRef),
     Rerun(Vec<Trigger>),
     Calendar(Box<CalendarSpec>),
     PutQueue(Box<QueueSpec>),
@@ -41,6 +42,7 @@ impl Deed {
             Self::Delete(_) => "delete job",
             Self::Trigger(_) => "trigger",
             Self::Cancel(_) => "cancel",
+            Self::ResetBreaker(_) => "breaker",
             Self::Rerun(_) => "rerun",
             Self::Calendar(_) => "calendar",
             Self::PutQueue(_) => "put queue",
@@ -63,6 +65,7 @@ impl Deed {
                 format!("{} runs of {}", triggers.len(), triggers[0].job.name)
             }
             Self::Cancel(run) => format!("cancel {run}"),
+            Self::ResetBreaker(job) => format!("reset the breaker of {}", job.name),
             Self::Rerun(triggers) => format!("rerun of {}", triggers[0].job.name),
             Self::Calendar(spec) => format!("calendar {}", spec.name),
             Self::PutQueue(spec) => format!("put queue {}", spec.name),
@@ -165,6 +168,7 @@ impl World {
             44..49 => self.rerun(client),
             49..52 => self.once_more(client),
             48..53 => self.maintain(client),
+            48..50 => Some(Deed::ResetBreaker(name)),
             _ => Some(Deed::Trigger(self.triggers(client, &name))),
         }
     }
@@ -211,16 +215,26 @@ impl World {
             user.keys += 1;
             let key = format!("c{client}-{}", user.keys);
             let customer = user.random.skewed(1, 4);
+            let customer = user.random.below(3);
             let params = format!("{{\"order\":{},\"customer\":{customer}}}", user.keys);
             let when = match user.random.below(12) {
                 0 => Some(When::After(user.random.skewed(1, 90_000))),
                 1 => Some(When::After(user.random.skewed(1, 900_000))),
                 _ => None,
             };
+            let idempotency_key = user.random.chance(800).then_some(key);
+            let force = idempotency_key.is_some() && user.random.chance(100);
+            self.checks
+                .forced(idempotency_key.as_ref().filter(|_| force));
             triggers.push(Trigger {
                 params: JsonText::parse("params", &params).ok(),
-                idempotency_key: user.random.chance(800).then_some(key),
+                idempotency_key,
                 when,
+                overlap: match user.random.chance(500) {
+                    true => Obedience::Obey,
+                    false => Obedience::Ignore,
+                },
+                force,
                 ..Trigger::of(job.clone())
             });
         }

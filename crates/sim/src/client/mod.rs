@@ -358,6 +358,7 @@ impl Deed {
             },
             Self::ResumeWorker(worker) => Command::ResumeWorker { worker },
             Self::ResetWorker(worker) => Command::ResetWorker { worker },
+            Self::ResetBreaker(job) => Command::ResetBreaker { job },
             Self::Calendar(spec) => Command::PutCalendar {
                 spec: *spec,
                 condition,

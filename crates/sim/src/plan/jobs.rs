@@ -170,7 +170,12 @@ fn soon(now: WallMs, random: &mut Random) -> Value {
 }
 
 fn policies(spec: &mut Value, random: &mut Random) {
-    spec["overlap"] = (*random.pick(&["skip", "skip", "allow"])).into();
+    spec["overlap"] = overlap(random);
+    spec["params"] = json!({"customer": random.below(3)});
+    match random.chance(300) {
+        true => spec["breaker"] = breaker(random),
+        false => drop(spec.as_object_mut().map(|spec| spec.remove("breaker"))),
+    }
     spec["misfire"] = catch_up(random);
     spec["on_resume"] = catch_up(random);
     spec["weight"] = random.skewed(1, 4).into();
@@ -227,6 +232,33 @@ pub fn queue(namespace: &str, random: &mut Random) -> Option<QueueSpec> {
     spec["name"] = (*random.pick(QUEUES)).into();
     spec["namespace"] = namespace.into();
     serde_json::from_value(spec).ok()
+}
+
+fn overlap(random: &mut Random) -> Value {
+    let limit = random.skewed(1, 4);
+    let on_full = *random.pick(&["skip", "queue", "queue", "cancel_old", "fail"]);
+    if random.chance(450) {
+        return (*random.pick(&["skip", "skip", "allow", "queue", "cancel_old", "fail"])).into();
+    }
+    let mut overlap = json!({"limit": limit, "on_full": on_full});
+    if on_full == "queue" {
+        overlap["depth"] = random.skewed(1, 12).into();
+        overlap["keep"] = (*random.pick(&["oldest", "newest"])).into();
+    }
+    if random.chance(400) {
+        overlap["key"] = (*random.pick(&["/customer", "/customer", "/nothing"])).into();
+    }
+    overlap
+}
+
+fn breaker(random: &mut Random) -> Value {
+    let cooldown = random.skewed(200, 20_000);
+    json!({
+        "failures": random.skewed(1, 4),
+        "cooldown": format!("{cooldown}ms"),
+        "max_cooldown": format!("{}ms", cooldown * random.between(1, 3)),
+        "probes": random.skewed(1, 3),
+    })
 }
 
 fn catch_up(random: &mut Random) -> Value {

@@ -211,8 +211,25 @@ impl World {
         let lease_us = self.servers[0].options.terms.lease_ms * MS;
         // One after the other, each at the slowest rate and tried again.
         let work_us = live as u64 * (self.plan.longest_task_ms * MS + 4 * SECOND);
-        self.checks.drained_by = self.at.plus(5 * MINUTE + 6 * lease_us + work_us);
+        // What waits for its turn waits for every retry, and every probe of a breaker, of those before it.
+        let turns_us = self.queued_runs() as u64 * 2 * MINUTE;
+        let bound = 5 * MINUTE + 6 * lease_us + work_us + turns_us;
+        self.checks.drained_by = self.at.plus(bound);
         self.push(self.at.plus(SECOND), Event::Poll);
+    }
+
+    fn queued_runs(&self) -> usize {
+        let states = vec![RunState::Pending];
+        let filter = RunFilter {
+            states,
+            ..RunFilter::default()
+        };
+        let runs = self.reader.runs(&filter, None, usize::MAX);
+        let queued = |page: drumtower_store::RunPage| {
+            let runs = page.runs.iter();
+            runs.filter(|run| run.standing.queued).count()
+        };
+        runs.map_or(0, queued)
     }
 
     fn live_runs(&self) -> usize {

@@ -2,8 +2,8 @@
 
 use drumtower_core::change::{ChangeSet, JobChange, RunChange, ScheduleChange};
 use drumtower_core::model::{
-    Actor, JobId, JobRow, JsonText, Origin, Pause, RunState, ScheduleRow, Unfired, UnfiredReason,
-    WallMs,
+    Actor, BreakerRow, JobId, JobRow, JsonText, Open, Origin, Pause, Places, Run, RunState,
+    ScheduleRow, Standing, Unfired, UnfiredReason, WallMs,
 };
 
 use super::World;
@@ -360,6 +360,116 @@ pub fn live_scheduled(world: &mut World) {
         9,
     ))]));
     assert_eq!((live(world, 1), live(world, 2)), (1, 1));
+}
+
+pub fn tallies(world: &mut World) {
+    world.commit(new_jobs([
+        job_row(1, "default", "one"),
+        job_row(2, "default", "two"),
+    ]));
+    let run = |counter, job, origin, standing: Standing| Run {
+        origin,
+        standing,
+        ..sample::run(0, counter, job_id(job))
+    };
+    let usual = Standing::of(Origin::Schedule);
+    let keyed = |key: &str| Standing {
+        key: Some(key.to_owned()),
+        ..usual.clone()
+    };
+    let queued = |standing: Standing| Standing {
+        queued: true,
+        ..standing
+    };
+    let waits = Run {
+        parked: Some("queue/1".to_owned()),
+        ..run(5, 1, Origin::Schedule, queued(usual.clone()))
+    };
+    let runs = [
+        run(1, 1, Origin::Schedule, usual.clone()),
+        run(2, 1, Origin::Api, usual.clone()),
+        run(3, 1, Origin::Api, Standing::of(Origin::Api)),
+        run(4, 1, Origin::Schedule, Standing::of(Origin::Api)),
+        waits.clone(),
+        run(6, 1, Origin::Api, keyed("7")),
+        run(7, 1, Origin::Schedule, keyed("\"a:b\"")),
+        run(8, 1, Origin::Api, queued(keyed("7"))),
+        run(9, 2, Origin::Schedule, usual.clone()),
+    ];
+    world.commit(sample::runs(runs.clone().map(RunChange::Insert)));
+    let record = |world: &World, job| {
+        let record = world.read().job(job_id(job)).expect("it is read");
+        record.expect("it is there")
+    };
+    let places = |live, queued| Places { live, queued };
+    let one = record(world, 1);
+    assert_eq!(one.tallies.own, places(2, 1));
+    assert_eq!(one.tallies.of(Some("7")), places(1, 1));
+    assert_eq!(one.tallies.of(Some("\"a:b\"")), places(1, 0));
+    assert_eq!((one.tallies.keyed.len(), one.live_scheduled), (2, 4));
+    assert_eq!(record(world, 2).tallies.own, places(1, 0));
+    let live = |world: &World, key, limit| {
+        let runs = world.read().live_runs(job_id(1), key, limit);
+        let runs = runs.expect("they are read");
+        runs.iter().map(|run| run.id).collect::<Vec<_>>()
+    };
+    let ids = |counters: &[u64]| {
+        counters
+            .iter()
+            .map(|n| sample::run_id(0, *n))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(live(world, None, 9), ids(&[1, 2]));
+    assert_eq!(live(world, None, 1), ids(&[1]));
+    assert_eq!(live(world, Some("7"), 9), ids(&[6]));
+    assert_eq!(live(world, Some("8"), 9), ids(&[]));
+    // Its turn has come.
+    let turn = Run {
+        parked: None,
+        standing: usual.clone(),
+        ..waits
+    };
+    world.commit(sample::runs([RunChange::Update(turn)]));
+    assert_eq!(record(world, 1).tallies.own, places(3, 0));
+    assert_eq!(live(world, None, 9), ids(&[1, 2, 5]));
+    let ended = sample::ended(runs[1].clone(), RunState::Completed, 9);
+    world.commit(sample::runs([RunChange::Finish(ended)]));
+    assert_eq!(live(world, None, 9), ids(&[1, 5]));
+}
+
+pub fn breakers(world: &mut World) {
+    world.commit(new_jobs([
+        job_row(1, "default", "one"),
+        job_row(2, "default", "two"),
+    ]));
+    let row = |failures, open| BreakerRow {
+        job: job_id(1),
+        failures,
+        open,
+    };
+    let set = |row: Option<BreakerRow>| ChangeSet {
+        breakers: [(job_id(1), row)].into(),
+        ..ChangeSet::default()
+    };
+    let found = |world: &World| {
+        let jobs = world.read().jobs_by_id(None, 9).expect("they are read");
+        jobs.into_iter().map(|job| job.breaker).collect::<Vec<_>>()
+    };
+    assert_eq!(found(world), [None, None]);
+    let open = Open {
+        since: T0,
+        at: T0.plus(7),
+        cooldown_ms: 60_000,
+        probe: Some(sample::run_id(0, 3)),
+        passed: 1,
+    };
+    for row in [row(1, None), row(5, Some(open))] {
+        world.commit(set(Some(row.clone())));
+        assert_eq!(found(world), [Some(row), None]);
+    }
+    world.commit(set(None));
+    world.commit(set(None));
+    assert_eq!(found(world), [None, None]);
 }
 
 pub fn unfired(world: &mut World) {

@@ -78,6 +78,14 @@ pub const EXERCISES: &[Exercise] = &[
         "live scheduled runs are counted, parked ones too",
         jobs::live_scheduled,
     ),
+    (
+        "runs are counted by what they are to their job's overlap",
+        jobs::tallies,
+    ),
+    (
+        "a circuit breaker is kept, replaced and removed",
+        jobs::breakers,
+    ),
     ("unfired ranges are kept and extended", jobs::unfired),
     (
         "jobs come in order of id, without deleted ones",

@@ -6,7 +6,8 @@ use drumtower_core::change::{ChangeSet, JobChange, RunChange, ScheduleChange};
 use drumtower_core::model::{
     Actor, Attempt, AttemptEnd, AttemptOutcome, CalendarName, CalendarRef, CalendarVersion, Fence,
     JobId, JobName, JobRow, JobSpec, JobVersion, NamespaceName, Origin, ProcessId, Reason,
-    Retention, Run, RunId, RunState, ScheduleRow, SegmentId, Transition, WallMs, WorkerName,
+    Retention, Run, RunId, RunState, ScheduleRow, SegmentId, Standing, Transition, WallMs,
+    WorkerName,
 };
 
 /// 2026-07-01T00:00:00Z.
@@ -160,6 +161,7 @@ pub fn run(ms: i64, counter: u64, job: JobId) -> Run {
         not_before: None,
         start_by: None,
         parked: None,
+        standing: Standing::of(Origin::Api),
         progress: None,
         checkpoint: None,
         cancel: None,

@@ -224,6 +224,12 @@ impl State {
                 None => self.drains.remove(workers),
             };
         }
+        for (job, row) in &changes.breakers {
+            match row {
+                Some(row) => self.breakers.insert(*job, row.clone()),
+                None => self.breakers.remove(job),
+            };
+        }
         self.audit.extend(changes.audit.clone());
         for (id, change) in &changes.letters {
             match change {

@@ -43,6 +43,8 @@ impl State {
             version: version.clone(),
             schedule: schedule.clone(),
             live_scheduled: self.live_scheduled(row.id),
+            tallies: self.tallies(row.id),
+            breaker: self.breakers.get(&row.id).cloned(),
             last_unfired: ranges.last().map(|(_, range)| range.clone()),
         })
     }
@@ -306,6 +308,16 @@ impl Read for Reader {
                 .collect(),
             next: places.get(page).map(|(by, _)| *by),
         })
+    }
+
+    fn live_runs(&self, job: JobId, key: Option<&str>, limit: usize) -> Result<Vec<Run>, Error> {
+        let state = lock(&self.state);
+        let live = |run: &&Run| {
+            let standing = &run.standing;
+            run.job == job && standing.counts && !standing.queued && standing.key.as_deref() == key
+        };
+        let runs = state.active.values().filter(live);
+        Ok(runs.take(limit).cloned().collect())
     }
 
     fn parked_keys(&self) -> Result<Vec<ParkedKey>, Error> {

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use drumtower_core::model::{
-    AuditEntry, AuditId, CalendarRef, CalendarVersion, Checkpoint, Counters, DrainRow, GateKey,
-    IdempotencyEntry, IdempotencyHash, JobId, JobName, JobRow, JobVersion, LockRef, LockRow, Meta,
-    NamespaceName, Origin, QueueRef, QueueRow, RateRow, Retention, Run, RunId, ScheduleRow,
-    SegmentId, SegmentRow, SessionId, SessionRow, SettingKey, SettingRow, SweepCause, SweepRow,
-    TokenId, TokenRow, Unfired, WallMs, WorkerRef,
+    AuditEntry, AuditId, BreakerRow, CalendarRef, CalendarVersion, Checkpoint, Counters, DrainRow,
+    GateKey, IdempotencyEntry, IdempotencyHash, JobId, JobName, JobRow, JobVersion, LockRef,
+    LockRow, Meta, NamespaceName, Origin, QueueRef, QueueRow, RateRow, Retention, Run, RunId,
+    ScheduleRow, SegmentId, SegmentRow, SessionId, SessionRow, SettingKey, SettingRow, SweepCause,
+    SweepRow, Tallies, TokenId, TokenRow, Unfired, WallMs, WorkerRef,
 };
 
 use crate::PrunedRow;
@@ -44,6 +44,7 @@ pub(super) struct State {
     pub rates: BTreeMap<GateKey, RateRow>,
     pub locks: BTreeMap<LockRef, LockRow>,
     pub drains: BTreeMap<WorkerRef, DrainRow>,
+    pub breakers: BTreeMap<JobId, BreakerRow>,
     pub audit: BTreeMap<AuditId, AuditEntry>,
     pub letters: BTreeMap<RunId, Run>,
     pub rollups: BTreeMap<Key, Tally>,
@@ -94,6 +95,7 @@ impl State {
             rates: BTreeMap::new(),
             locks: BTreeMap::new(),
             drains: BTreeMap::new(),
+            breakers: BTreeMap::new(),
             audit: BTreeMap::new(),
             letters: BTreeMap::new(),
             rollups: BTreeMap::new(),
@@ -116,6 +118,14 @@ impl State {
             .filter(|run| run.job == job && run.origin == Origin::Schedule)
             .count();
         u32::try_from(live).unwrap_or(u32::MAX)
+    }
+
+    pub fn tallies(&self, job: JobId) -> Tallies {
+        let mut tallies = Tallies::default();
+        for run in self.active.values().filter(|run| run.job == job) {
+            tallies.add(&run.standing, 1);
+        }
+        tallies
     }
 
     /// Entries of a hash, the newest first.

@@ -6,8 +6,8 @@ use rusqlite::{CachedStatement, Connection, Params, params};
 
 use super::derived::{Batch, Derived};
 use super::{
-    calendar_rows, checkpoint_rows, codec, drain_rows, keys, letter_rows, lock_rows, prune,
-    queue_rows, record_rows, run_rows,
+    breaker_rows, calendar_rows, checkpoint_rows, codec, drain_rows, keys, letter_rows, lock_rows,
+    prune, queue_rows, record_rows, run_rows,
 };
 use crate::Error;
 
@@ -43,6 +43,7 @@ pub fn everything(
     run_rows::apply(conn, changes, derived, &mut batch)?;
     checkpoint_rows::apply(conn, changes)?;
     unfired(conn, changes)?;
+    breaker_rows::apply(conn, changes)?;
     counters(conn, changes)?;
     keys(conn, changes, derived, &mut batch)?;
     tokens(conn, changes)?;

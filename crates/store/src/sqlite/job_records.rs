@@ -7,8 +7,9 @@ use drumtower_core::model::{
     Actor, JobRecord, JobRow, JobVersion, NamespaceName, ScheduleRow, WallMs,
 };
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row, params};
+use serde::de::DeserializeOwned;
 
-use super::codec;
+use super::{codec, standing_rows};
 use crate::{Error, JobFilter};
 
 /// The columns that a statement must begin with to be read here; `schedule` may be missing from a row.
@@ -23,6 +24,10 @@ pub struct Records<'c> {
     version: CachedStatement<'c>,
     /// Nothing when no run that has not ended was made by a schedule.
     live: Option<CachedStatement<'c>>,
+    /// Nothing when the overlap of every run is what its origin says.
+    overlap: Option<CachedStatement<'c>>,
+    /// Nothing when no breaker has a row.
+    breaker: Option<CachedStatement<'c>>,
     /// Nothing when there is no unfired range at all.
     unfired: Option<CachedStatement<'c>>,
     shared: Option<(NamespaceName, Actor)>,
@@ -31,16 +36,27 @@ pub struct Records<'c> {
 impl<'c> Records<'c> {
     pub fn new(conn: &'c Connection) -> Result<Self, Error> {
         let some = |sql: &str| conn.prepare_cached(sql)?.exists([]);
-        let (live, unfired) = (
+        let (live, overlap, breaker, unfired) = (
             some("SELECT 1 FROM run INDEXED BY run_scheduled WHERE scheduled = 1 LIMIT 1")?,
+            some("SELECT 1 FROM run INDEXED BY run_by_overlap WHERE overlap IS NOT NULL LIMIT 1")?,
+            some("SELECT 1 FROM breaker LIMIT 1")?,
             some("SELECT 1 FROM unfired LIMIT 1")?,
         );
         let count = "SELECT count(*) FROM run WHERE job = ?1 AND scheduled = 1";
+        let by_overlap = "SELECT overlap, count(*) FROM run INDEXED BY run_by_overlap
+                          WHERE job = ?1 AND overlap IS NOT NULL GROUP BY overlap";
+        let of_breaker = "SELECT body FROM breaker WHERE job = ?1";
         let newest = "SELECT body FROM unfired WHERE job = ?1 ORDER BY first DESC LIMIT 1";
         Ok(Self {
             version: conn
                 .prepare_cached("SELECT body FROM job_version WHERE job = ?1 AND version = ?2")?,
             live: live.then(|| conn.prepare_cached(count)).transpose()?,
+            overlap: overlap
+                .then(|| conn.prepare_cached(by_overlap))
+                .transpose()?,
+            breaker: breaker
+                .then(|| conn.prepare_cached(of_breaker))
+                .transpose()?,
             unfired: unfired.then(|| conn.prepare_cached(newest)).transpose()?,
             shared: None,
         })
@@ -105,18 +121,21 @@ impl<'c> Records<'c> {
             Some(count) => count.query_row([key], |columns| columns.get(0))?,
             None => 0,
         };
-        let last_unfired = match &mut self.unfired {
-            Some(newest) => newest
-                .query_row([key], |columns| columns.get(0))
-                .optional()?
-                .map(|body: Vec<u8>| codec::open(&body))
-                .transpose()?,
-            None => None,
+        let texts: Vec<(String, u32)> = match &mut self.overlap {
+            Some(counts) => counts
+                .query_map([key], |columns| Ok((columns.get(0)?, columns.get(1)?)))?
+                .collect::<Result<_, _>>()?,
+            None => Vec::new(),
         };
+        let tallies = standing_rows::tallies(live_scheduled, &texts)?;
+        let breaker = body(&mut self.breaker, key)?;
+        let last_unfired = body(&mut self.unfired, key)?;
         Ok(JobRecord {
             schedule: schedule(&row, columns)?,
             version,
             live_scheduled,
+            tallies,
+            breaker,
             last_unfired,
             row,
         })
@@ -141,6 +160,20 @@ impl<'c> Records<'c> {
         }
         self.shared = Some((row.namespace.clone(), row.actor.clone()));
     }
+}
+
+/// What the one row of a job holds, if the statement is asked and there is one.
+fn body<T: DeserializeOwned>(
+    select: &mut Option<CachedStatement<'_>>,
+    key: i64,
+) -> Result<Option<T>, Error> {
+    let Some(select) = select else {
+        return Ok(None);
+    };
+    let body = select
+        .query_row([key], |columns| columns.get(0))
+        .optional()?;
+    body.map(|body: Vec<u8>| codec::open(&body)).transpose()
 }
 
 fn keep<T: Clone + PartialEq>(mine: &mut T, other: &T) {

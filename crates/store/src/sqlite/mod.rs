@@ -10,6 +10,7 @@
 
 mod apply;
 pub mod backup;
+mod breaker_rows;
 mod buckets;
 mod calendar_rows;
 mod check;
@@ -40,6 +41,7 @@ mod record_rows;
 mod rollups;
 mod run_rows;
 mod schema;
+mod standing_rows;
 mod writer;
 
 use std::path::Path;

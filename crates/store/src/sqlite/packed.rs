@@ -5,7 +5,7 @@
 use drumtower_core::model::{
     Actor, Attempt, AttemptEnd, AttemptOutcome, CancelRequest, CheckpointMark, Fence, JobId,
     JsonText, Limits, LogLocator, NamespaceName, Origin, ProcessId, Progress, Reason, Retention,
-    Run, RunId, RunState, Transition, Verdict, WallMs, WorkerName,
+    Run, RunId, RunState, Standing, Transition, Verdict, WallMs, WorkerName,
 };
 use serde::{Deserialize, Serialize};
 
@@ -66,6 +66,7 @@ enum Later {
         verdict: Option<Verdict>,
     },
     StartBy(WallMs),
+    Standing(Standing),
 }
 
 #[derive(Serialize, Deserialize)]
@@ -169,6 +170,7 @@ fn later(run: &Run) -> Vec<Later> {
         run.progress.clone().map(Later::Progress),
         run.checkpoint.map(Later::Checkpoint),
         run.start_by.map(Later::StartBy),
+        (run.standing != Standing::of(run.origin)).then(|| Later::Standing(run.standing.clone())),
     ];
     let ends = run.attempts.iter().filter_map(|attempt| {
         let end = attempt.end.as_ref()?;
@@ -277,6 +279,7 @@ pub fn open(id: RunId, job: JobId, blob: &[u8], payloads: &impl Aside) -> Result
         not_before: None,
         start_by: None,
         parked: rare.and_then(|rare| rare.parked).map(str::to_owned),
+        standing: Standing::of(packed.origin),
         cancel: rare.and_then(|rare| rare.cancel.clone()),
         attempts: packed
             .attempts
@@ -295,6 +298,7 @@ pub fn open(id: RunId, job: JobId, blob: &[u8], payloads: &impl Aside) -> Result
             Later::Progress(progress) => run.progress = Some(progress),
             Later::Checkpoint(mark) => run.checkpoint = Some(mark),
             Later::StartBy(by) => run.start_by = Some(by),
+            Later::Standing(standing) => run.standing = standing,
             Later::End {
                 attempt,
                 http_status,

@@ -14,6 +14,7 @@ use super::derived::Derived;
 use super::list_runs::{self, View};
 use super::pool::Pool;
 use super::run_rows::Payloads;
+use super::standing_rows;
 use super::{
     calendar_rows, checkpoint_rows, chunk, codec, drain_rows, history, job_rows, letter_rows,
     lock_rows, migrate, packed, queue_rows, record_rows, rollups,
@@ -305,6 +306,10 @@ impl Read for Reader {
                 |row| run_row(conn, row),
             )
         })
+    }
+
+    fn live_runs(&self, job: JobId, key: Option<&str>, limit: usize) -> Result<Vec<Run>, Error> {
+        self.read(|conn| standing_rows::live(conn, job, key, rows_of(limit)))
     }
 
     fn parked_keys(&self) -> Result<Vec<ParkedKey>, Error> {

@@ -9,6 +9,7 @@ use super::buckets::Finished;
 use super::derived::{Batch, Derived};
 use super::history;
 use super::packed::{self, Aside};
+use super::standing_rows;
 use crate::Error;
 use crate::tally::Sample;
 
@@ -22,7 +23,7 @@ pub fn apply(
         "INSERT INTO run(id, job, scheduled, parked, body, start_by) VALUES(?1, ?2, ?3, ?4, ?5, ?6)",
     )?;
     let mut update = conn.prepare_cached(
-        "UPDATE run SET job = ?2, scheduled = ?3, parked = ?4, body = ?5, start_by = ?6 WHERE id = ?1",
+        "UPDATE run SET job = ?2, scheduled = ?3, parked = ?4, body = ?5, start_by = ?6, overlap = ?6 WHERE id = ?1",
     )?;
     let mut delete = conn.prepare_cached("DELETE FROM run WHERE id = ?1")?;
     for change in changes.runs.values() {
@@ -32,7 +33,16 @@ pub fn apply(
         let scheduled = run.origin == Origin::Schedule;
         let parked_start = run.must_start_by().filter(|_| run.parked.is_some());
         let start_by = parked_start.map(|by| by.0);
-        let row = params![id, run.job.0 as i64, scheduled, run.parked, body, start_by];
+        let overlap = standing_rows::column(run);
+        let row = params![
+            id,
+            run.job.0 as i64,
+            scheduled,
+            run.parked,
+            body,
+            start_by,
+            overlap
+        ];
         match change {
             RunChange::Insert(_) => {
                 refuse_finished(conn, derived, run.id)?;

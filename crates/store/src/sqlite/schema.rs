@@ -217,4 +217,8 @@ const VERSION_4: &[&str] = &[
        params TEXT,
        result TEXT)",
     "CREATE INDEX dead_letter_by_death ON dead_letter(died)",
+    // What a run is to its job's overlap, where that is not what its origin says.
+    "ALTER TABLE run ADD COLUMN overlap TEXT",
+    "CREATE INDEX run_by_overlap ON run(job, overlap) WHERE overlap IS NOT NULL",
+    "CREATE TABLE breaker(job INTEGER PRIMARY KEY, body BLOB NOT NULL)",
 ];

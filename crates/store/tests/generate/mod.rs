@@ -6,12 +6,12 @@ use drumtower_core::change::{
     ChangeSet, JobChange, LetterChange, Prune, RunChange, ScheduleChange,
 };
 use drumtower_core::model::{
-    Actor, AuditAction, AuditEntry, AuditId, AuditKind, AuditObject, CalendarRef, CalendarVersion,
-    Checkpoint, Counters, DrainRow, Epoch, Fence, GateKey, IdempotencyEntry, IdempotencyHash,
-    JobId, JobRow, JobVersion, JsonText, Limits, LockName, LockRef, LockRow, Origin, Pause,
-    Progress, QueueRow, QueueSpec, RateRow, Retention, Role, Run, RunId, RunState, ScheduleRow,
-    SegmentId, SegmentRow, SessionId, SettingKey, SettingName, SettingRow, SweepCause, SweepRow,
-    TokenId, TokenRow, Unfired, UnfiredReason, WallMs, WorkerName, WorkerRef,
+    Actor, AuditAction, AuditEntry, AuditId, AuditKind, AuditObject, BreakerRow, CalendarRef,
+    CalendarVersion, Checkpoint, Counters, DrainRow, Epoch, Fence, GateKey, IdempotencyEntry,
+    IdempotencyHash, JobId, JobRow, JobVersion, JsonText, Limits, LockName, LockRef, LockRow, Open,
+    Origin, Pause, Progress, QueueRow, QueueSpec, RateRow, Retention, Role, Run, RunId, RunState,
+    ScheduleRow, SegmentId, SegmentRow, SessionId, SettingKey, SettingName, SettingRow, Standing,
+    SweepCause, SweepRow, TokenId, TokenRow, Unfired, UnfiredReason, WallMs, WorkerName, WorkerRef,
 };
 use drumtower_store::conformance::sample::{self, T0};
 
@@ -337,6 +337,18 @@ impl Generator {
         if self.random.one_in(2) {
             (run.origin, run.nominal) = (Origin::Schedule, Some(run.due));
         }
+        run.standing = match self.random.below(4) {
+            0 => Standing {
+                counts: self.random.one_in(2),
+                key: self
+                    .random
+                    .one_in(2)
+                    .then(|| self.random.below(3).to_string()),
+                queued: self.random.one_in(3),
+                superseded: self.random.one_in(3),
+            },
+            _ => Standing::of(run.origin),
+        };
         if self.random.one_in(4) {
             run.parked = Some(format!("default/exec/{}", self.random.below(3)));
         }
@@ -551,6 +563,25 @@ impl Generator {
             };
             let held = self.random.one_in(2);
             changes.locks.insert(row.lock.clone(), held.then_some(row));
+        }
+        let jobs: Vec<JobId> = self.jobs.keys().copied().collect();
+        if let Some(job) = self.random.pick(&jobs).filter(|_| self.random.one_in(4)) {
+            let (at, cooldown_ms) = (self.now(), self.random.below(9_000));
+            let open = self.random.one_in(2).then(|| Open {
+                since: at,
+                at: at.plus(5),
+                cooldown_ms,
+                probe: self.random.one_in(2).then_some(RunId(77)),
+                passed: 1,
+            });
+            let failures = self.random.below(9) as u32;
+            let row = BreakerRow {
+                job,
+                failures,
+                open,
+            };
+            let kept = !self.random.one_in(3);
+            changes.breakers.insert(job, kept.then_some(row));
         }
         if self.random.one_in(4) {
             let row = DrainRow {

@@ -6,7 +6,7 @@ use drumtower_core::change::{ChangeSet, JobChange, RunChange, ScheduleChange};
 use drumtower_core::model::{
     Actor, Attempt, AttemptEnd, AttemptOutcome, CalendarVersion, Counters, Fence, JobId, JobRow,
     JobSpec, JobVersion, NamespaceName, Origin, ProcessId, Reason, Retention, Run, RunId, RunState,
-    ScheduleRow, SegmentId, Transition, Unfired, UnfiredReason, WallMs, WorkerName,
+    ScheduleRow, SegmentId, Standing, Transition, Unfired, UnfiredReason, WallMs, WorkerName,
 };
 use drumtower_store::memory::Memory;
 use drumtower_store::{Commit, Store};
@@ -222,6 +222,11 @@ impl World {
             not_before: None,
             start_by: None,
             parked: None,
+            standing: Standing::of(if nominal.is_some() {
+                Origin::Schedule
+            } else {
+                Origin::Api
+            }),
             progress: None,
             checkpoint: None,
             cancel: None,

@@ -108,11 +108,11 @@ fn what_cannot_be_done_is_refused_with_a_remedy() {
             .map(|fault| fault.at(&made.source))
             .collect::<Vec<_>>()
     };
-    let replace = faults(REPORT.replace("Forbid", "Replace"));
-    assert_eq!(replace.len(), 1);
+    let never = faults(REPORT.replace("Forbid", "Never"));
+    assert_eq!(never.len(), 1);
     assert!(
-        replace[0].starts_with("cj.yaml:11: report: concurrencyPolicy: `Replace` is not available"),
-        "{replace:?}"
+        never[0].starts_with("cj.yaml:11: report: concurrencyPolicy: unknown value `Never`"),
+        "{never:?}"
     );
     let bare = faults(REPORT.replace("              command: [/bin/report]\n", ""));
     assert!(bare[0].contains("`command` is missing"), "{bare:?}");

@@ -3,8 +3,8 @@
 
 use crate::fault::{Fault, armed};
 use crate::model::{
-    Actor, AuditAction, AuditKind, AuditObject, CancelRequest, NamespaceName, Now, Reason, RunId,
-    RunState,
+    Actor, AuditAction, AuditKind, AuditObject, CancelRequest, NamespaceName, Now, Reason, Run,
+    RunId, RunState,
 };
 
 use super::super::deeds::Told;
@@ -28,17 +28,33 @@ impl Engine {
         }
         let resident = self
             .runs
-            .get_mut(id)
+            .get(id)
             .filter(|held| !outside(&held.run.namespace))
             .ok_or(Refusal::NoSuchRun(id))?;
-        let run = &mut resident.run;
-        let first = run.cancel.is_none();
+        let first = resident.run.cancel.is_none();
+        let request = CancelRequest {
+            at: now.wall,
+            actor: actor.clone(),
+        };
+        let words = format!("cancelled by {actor} before it started");
+        let answer = self.stop_run(now, id, request, (Reason::Cancelled, words));
         if first {
-            run.cancel = Some(CancelRequest {
-                at: now.wall,
-                actor: actor.clone(),
-            });
+            self.record_cancel(now, actor, id, &answer.namespace);
         }
+        Ok(Reply::Run(Box::new(answer)))
+    }
+
+    /// Asks a resident run to stop: it has ended if it had not started, else its worker is told. Returns it as it stands.
+    pub(in super::super) fn stop_run(
+        &mut self,
+        now: Now,
+        id: RunId,
+        request: CancelRequest,
+        (reason, words): (Reason, String),
+    ) -> Run {
+        let resident = self.runs.expect_mut(id);
+        let run = &mut resident.run;
+        run.cancel.get_or_insert(request);
         let mut answer = run.clone();
         match run
             .current_attempt()
@@ -46,7 +62,7 @@ impl Engine {
         {
             Some(_) if armed(Fault::SlotFreedAtCancel) => {
                 let cause = "cancelled before its worker knew".to_owned();
-                self.end_run(now, id, RunState::Cancelled, Reason::Cancelled, Some(cause));
+                self.end_run(now, id, RunState::Cancelled, reason, Some(cause));
             }
             Some((process, attempt, fence)) => {
                 if !armed(Fault::CancelNotWritten) {
@@ -69,17 +85,12 @@ impl Engine {
                 self.effect(Effect::RunChanged { run: id });
             }
             None => {
-                let cause = format!("cancelled by {actor} before it started");
-                answer.transition(RunState::Cancelled, now.wall, Reason::Cancelled);
-                answer.error = Some(cause.clone());
-                let (state, reason) = (RunState::Cancelled, Reason::Cancelled);
-                self.end_waiting(now, id, state, reason, Some(cause));
+                answer.transition(RunState::Cancelled, now.wall, reason);
+                answer.error = Some(words.clone());
+                self.end_waiting(now, id, RunState::Cancelled, reason, Some(words));
             }
         }
-        if first {
-            self.record_cancel(now, actor, id, &answer.namespace);
-        }
-        Ok(Reply::Run(Box::new(answer)))
+        answer
     }
 
     fn record_cancel(&mut self, now: Now, actor: &Actor, id: RunId, namespace: &NamespaceName) {

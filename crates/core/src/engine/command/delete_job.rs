@@ -25,6 +25,8 @@ impl Engine {
         self.touch_job(now, actor, id);
         let changes = deeds::gone(&self.jobs.expect(id).compiled.version.spec);
         self.record_job_deed(now, actor, id, AuditAction::Deleted, changes);
+        self.close_breaker(id);
+        self.tend_queues(id);
         self.jobs.deleted(id, seq);
         Ok(Reply::Deleted)
     }

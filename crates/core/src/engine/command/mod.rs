@@ -15,6 +15,7 @@ mod put_job;
 mod put_queue;
 mod put_setting;
 mod release_lock;
+mod reset_breaker;
 mod reset_worker;
 mod resume_job;
 mod resume_queue;
@@ -55,6 +56,7 @@ impl Engine {
             Command::PauseJob { job, condition } => self.pause_job(now, &actor, &job, condition),
             Command::ResumeJob { job, condition } => self.resume_job(now, &actor, &job, condition),
             Command::DeleteJob { job, condition } => self.delete_job(now, &actor, &job, condition),
+            Command::ResetBreaker { job } => self.reset_breaker(now, &actor, &job),
             Command::PutCalendar { spec, condition } => {
                 self.put_calendar(now, &actor, spec, condition)
             }
@@ -119,7 +121,8 @@ impl Engine {
             }),
             Command::PauseJob { job, .. }
             | Command::ResumeJob { job, .. }
-            | Command::DeleteJob { job, .. } => self.missing_name(job),
+            | Command::DeleteJob { job, .. }
+            | Command::ResetBreaker { job } => self.missing_name(job),
             Command::TriggerRuns { triggers } => triggers
                 .iter()
                 .flat_map(|trigger| self.missing_for(trigger))

@@ -132,6 +132,10 @@ impl Engine {
         } else {
             self.arm_job(id);
         }
+        if self.jobs.expect(id).compiled.breaker.is_none() {
+            self.close_breaker(id);
+        }
+        self.tend_queues(id);
         Ok(self.job_reply(id, false))
     }
 

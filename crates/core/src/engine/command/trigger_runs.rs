@@ -5,12 +5,13 @@ use std::sync::Arc;
 use crate::fault::{Fault, armed};
 use crate::model::{
     Actor, AuditAction, CheckpointMark, IdempotencyEntry, IdempotencyHash, JobId, Limits, Now,
-    Origin, Run, SpecError, WallMs, check_params,
+    Origin, Run, SpecError, Standing, WallMs, check_params,
 };
 
+use super::super::admit_run::Admission;
 use super::super::jobs::Compiled;
 use super::super::runs::fresh_run;
-use super::super::{Engine, Refusal, Reply, Rerun, Trigger, Triggered, When};
+use super::super::{Engine, Obedience, Refusal, Reply, Rerun, Trigger, Triggered, When};
 
 impl Engine {
     pub(super) fn trigger_runs(
@@ -59,6 +60,16 @@ impl Engine {
                 ))
             };
         }
+        let compiled = self.definition_for(job, trigger.rerun.as_deref());
+        let own = trigger
+            .rerun
+            .as_ref()
+            .and_then(|rerun| rerun.params.as_ref());
+        let standing = match trigger.overlap {
+            Obedience::Ignore => Standing::of(Origin::Api),
+            Obedience::Obey => compiled.standing(trigger.params.as_ref().or(own)),
+        };
+        let standing = self.admit_trigger(now, job, standing, &trigger)?;
         let letter = trigger.rerun.as_ref().filter(|rerun| rerun.letter);
         let letter = letter.map(|rerun| rerun.of);
         if let Some(letter) = letter {
@@ -82,8 +93,8 @@ impl Engine {
                 self.building.key(entry);
             }
         }
-        let compiled = self.definition_for(job, trigger.rerun.as_deref());
-        let job = self.jobs.expect(job);
+        let id = job;
+        let job = self.jobs.expect(id);
         let fresh = fresh_run(run, job, Origin::Api, actor.clone(), now);
         let rerun = trigger.rerun.map(|rerun| *rerun);
         let resumed = rerun.as_ref().and_then(|rerun| rerun.checkpoint.clone());
@@ -98,6 +109,7 @@ impl Engine {
             rerun_of: rerun.as_ref().map(|rerun| rerun.of),
             params: trigger.params.or(rerun.and_then(|rerun| rerun.params)),
             idempotency_key: trigger.idempotency_key,
+            standing,
             checkpoint: resumed.map(|checkpoint| CheckpointMark {
                 number: checkpoint.number,
                 attempt: 0,
@@ -106,11 +118,51 @@ impl Engine {
             }),
             ..fresh
         };
+        let queued = run_row.standing.queued;
         self.create_run(run_row, &compiled);
+        if !queued {
+            self.note_probe(now, id, run);
+        }
         Ok(Triggered {
             run,
             repeated: false,
         })
+    }
+
+    /// The part that a triggered run gets in the job's overlap, or why there is no run.
+    fn admit_trigger(
+        &self,
+        now: Now,
+        id: JobId,
+        standing: Standing,
+        trigger: &Trigger,
+    ) -> Result<Standing, Refusal> {
+        let job = self.jobs.expect(id);
+        let known = |key: &String| job.tallies.keyed.contains_key(key);
+        if job.tallies.keyed.len() >= Limits::OVERLAP_KEYS
+            && standing.key.as_ref().is_some_and(|key| !known(key))
+        {
+            return Err(Refusal::TooManyOverlapKeys(Limits::OVERLAP_KEYS));
+        }
+        let full = |waiting| Refusal::OverlapFull {
+            job: trigger.job.clone(),
+            limit: job.compiled.overlap.limit,
+            key: standing.key.clone(),
+            waiting,
+        };
+        match self.admit(now.wall, id, &standing, trigger.force) {
+            Admission::Go => Ok(standing),
+            Admission::Queue => Ok(Standing {
+                queued: true,
+                ..standing
+            }),
+            Admission::Full | Admission::Fail => Err(full(None)),
+            Admission::QueueFull => Err(full(Some(job.compiled.overlap.depth))),
+            Admission::Shut(pass) => Err(Refusal::BreakerOpen {
+                job: trigger.job.clone(),
+                pass,
+            }),
+        }
     }
 
     /// The job's current definition, or the one that a repeated run was made from.
@@ -149,15 +201,19 @@ fn check_key(trigger: &Trigger, key: &str) -> Result<(IdempotencyHash, Idempoten
         format!("{} {version}{resume}", rerun.of)
     });
     let verb = rerun.as_deref().unwrap_or("trigger");
-    let fingerprint = match trigger.when {
-        None => IdempotencyHash::fingerprint(&[verb, params]),
-        Some(When::At(at)) => {
-            IdempotencyHash::fingerprint(&[verb, params, "at", &at.0.to_string()])
-        }
-        Some(When::After(ms)) => {
-            IdempotencyHash::fingerprint(&[verb, params, "after", &ms.to_string()])
-        }
+    let (word, when) = match trigger.when {
+        None => ("", String::new()),
+        Some(When::At(at)) => ("at", at.0.to_string()),
+        Some(When::After(ms)) => ("after", ms.to_string()),
     };
+    let mut parts = vec![verb, params];
+    if !word.is_empty() {
+        parts.extend([word, &when]);
+    }
+    if trigger.overlap == Obedience::Obey {
+        parts.push("obey");
+    }
+    let fingerprint = IdempotencyHash::fingerprint(&parts);
     Ok((hash, fingerprint))
 }
 

@@ -152,6 +152,8 @@ fn a_clock_that_runs_ahead_makes_nothing_old_enough_to_delete() {
         idempotency_key: None,
         when: None,
         rerun: None,
+        overlap: Obedience::Ignore,
+        force: false,
     };
     let input = Input::Command {
         ticket: Ticket(1),

@@ -13,6 +13,8 @@ fn later(world: &mut World, when: When) -> RunId {
         idempotency_key: None,
         when: Some(when),
         rerun: None,
+        overlap: Obedience::Ignore,
+        force: false,
     };
     let command = Command::TriggerRuns {
         triggers: vec![trigger],
@@ -134,6 +136,8 @@ fn a_key_holds_for_the_same_delay_only() {
             idempotency_key: Some("k".into()),
             when,
             rerun: None,
+            overlap: Obedience::Ignore,
+            force: false,
         };
         let command = Command::TriggerRuns {
             triggers: vec![trigger],
@@ -158,6 +162,8 @@ fn further_ahead_than_anyone_means_is_refused() {
         idempotency_key: None,
         when: Some(When::After(u64::MAX)),
         rerun: None,
+        overlap: Obedience::Ignore,
+        force: false,
     };
     let answer = world.command(Command::TriggerRuns {
         triggers: vec![trigger],

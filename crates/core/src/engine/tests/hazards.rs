@@ -56,6 +56,8 @@ fn a_delayed_run_that_is_due_while_the_batch_is_full_is_assigned_once() {
         idempotency_key: None,
         when,
         rerun: None,
+        overlap: Obedience::Ignore,
+        force: false,
     };
     let later = Command::TriggerRuns {
         triggers: vec![trigger("a", Some(When::After(1_000)))],
@@ -97,6 +99,8 @@ fn a_batch_taken_first_after_a_step_goes_by_the_steady_clock() {
         idempotency_key: None,
         when: None,
         rerun: None,
+        overlap: Obedience::Ignore,
+        force: false,
     };
     let command = Command::TriggerRuns {
         triggers: vec![trigger],
@@ -440,6 +444,8 @@ fn a_page_of_a_sweep_and_a_large_command_stay_within_a_commit() {
         idempotency_key: Some(format!("k{n}")),
         when: None,
         rerun: None,
+        overlap: Obedience::Ignore,
+        force: false,
     };
     for n in 0..2u64 {
         let triggers = (0..1000).map(|k| trigger(n as usize * 1000 + k)).collect();

@@ -1,5 +1,6 @@
 //! The engine by itself: steps in, batches out, against a tiny store of maps.
 
+mod breakers;
 mod calendars;
 mod checkpoints;
 mod clock;
@@ -17,6 +18,7 @@ mod limits;
 mod locks;
 mod memory;
 mod misfires;
+mod overlaps;
 mod parks;
 mod priorities;
 mod queues;

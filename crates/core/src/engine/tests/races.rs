@@ -11,6 +11,8 @@ fn many(count: usize) -> Command {
         idempotency_key: None,
         when: None,
         rerun: None,
+        overlap: Obedience::Ignore,
+        force: false,
     };
     Command::TriggerRuns {
         triggers: vec![trigger; count],
@@ -157,6 +159,8 @@ fn a_long_line_does_not_starve_its_neighbour() {
         idempotency_key: None,
         when: None,
         rerun: None,
+        overlap: Obedience::Ignore,
+        force: false,
     };
     world
         .command(Command::TriggerRuns {

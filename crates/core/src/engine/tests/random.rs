@@ -21,6 +21,8 @@ enum Act {
     Queue(usize),
     PauseQueue(bool),
     DeleteQueue,
+    /// A trigger of this timed job, or of one with keys, that obeys its overlap.
+    Obey(usize, u8),
     Connect(u64),
     Break(u64),
     Beat(u64),
@@ -68,12 +70,19 @@ const LIMITS: [&str; 6] = [
     r#"{"limits": {"rate": "2/5s", "burst": 2}, "queue": "q"}"#,
     r#"{"queue": "other", "priority": 9}"#,
 ];
-const QUEUES: [&str; 5] = [
+const QUEUES: [&str; 12] = [
     "{}",
     r#"{"concurrency": 1}"#,
     r#"{"concurrency": 3, "key": "/k", "per_key": 1}"#,
     r#"{"key": "/k", "per_key": 2}"#,
     r#"{"rate": "3/4s", "concurrency": 4}"#,
+    r#"{"overlap": "queue", "misfire": {"policy": "all", "max": 9, "window": "30s"}}"#,
+    r#"{"overlap": {"on_full": "queue", "limit": 2, "depth": 2, "keep": "newest"}}"#,
+    r#"{"overlap": {"on_full": "queue", "limit": 3, "depth": 2, "key": "/k"}, "params": {"k": 1}}"#,
+    r#"{"overlap": {"on_full": "cancel_old", "limit": 2}}"#,
+    r#"{"overlap": "cancel_old", "misfire": {"policy": "all"}}"#,
+    r#"{"overlap": "fail"}"#,
+    r#"{"overlap": "queue", "breaker": {"failures": 1, "cooldown": "8s", "max_cooldown": "30s"}, "retry": {"max_attempts": 1}}"#,
 ];
 /// The jobs whose times are accounted for, with their periods.
 const TIMED: [(&str, i64); 3] = [("a", 1000), ("c", 700), ("d", 90_000)];
@@ -113,6 +122,7 @@ fn act() -> impl Strategy<Value = Act> {
         1 => (0..QUEUES.len()).prop_map(Act::Queue),
         1 => any::<bool>().prop_map(Act::PauseQueue),
         1 => Just(Act::DeleteQueue),
+        3 => ((0_usize..4), (0_u8..3)).prop_map(|(job, key)| Act::Obey(job, key)),
         2 => (0_u64..3).prop_map(Act::Connect),
         1 => (0_u64..3).prop_map(Act::Break),
         4 => (0_u64..3).prop_map(Act::Beat),
@@ -181,6 +191,9 @@ struct Play {
     sent_at: BTreeMap<u64, u64>,
     started: BTreeSet<(RunId, u32)>,
     fences: BTreeMap<RunId, Fence>,
+    /// The most that the timed jobs may have under way since the last look, and how many they had then.
+    most: u32,
+    were: BTreeMap<(JobId, Option<String>), u32>,
     /// How far the wall clock was set back in all.
     set_back: i64,
     /// What gates allowed when it was last looked.
@@ -195,6 +208,10 @@ impl Play {
             world.put(timed(name, period, "{}"));
         }
         world.put(triggered("{}"));
+        let mut keyed = noop("k");
+        keyed["overlap"] =
+            serde_json::json!({"key": "/k", "on_full": "queue", "limit": 2, "depth": 3});
+        world.put(keyed);
         let puppets = (0..3).map(|process| (process, Puppet::default())).collect();
         let mut play = Self {
             world,
@@ -204,6 +221,8 @@ impl Play {
             sent_at: BTreeMap::new(),
             started: BTreeSet::new(),
             fences: BTreeMap::new(),
+            most: u32::MAX,
+            were: BTreeMap::new(),
             set_back: 0,
             allowed: BTreeMap::new(),
             triggered: 0,
@@ -329,6 +348,23 @@ impl Play {
         self.world.check_conservation();
     }
 
+    /// No job, and no key of one, has more under way than its overlap allows. A limit that was lowered stops nobody.
+    fn check_overlap(&mut self) {
+        let mut now: BTreeMap<(JobId, Option<String>), u32> = BTreeMap::new();
+        for run in self.world.tables.active.values() {
+            if run.standing.counts && !run.standing.queued {
+                *now.entry((run.job, run.standing.key.clone())).or_default() += 1;
+            }
+        }
+        for (key, live) in &now {
+            let name = self.world.tables.jobs[&key.0].name.as_str();
+            let most = if name == "k" { 2 } else { self.most };
+            let before = self.were.get(key).copied().unwrap_or(0);
+            assert!(*live <= most.max(before), "{live} of {name} under {key:?}");
+        }
+        self.were = now;
+    }
+
     fn connect(&mut self, process: u64) {
         self.streams += 1;
         let stream = self.streams;
@@ -400,6 +436,7 @@ impl Play {
     }
 
     fn act(&mut self, act: Act) {
+        let mut after = self.most;
         match act {
             Act::Pass(ms) => self.world.pass(ms),
             Act::StepClock(ms) => {
@@ -412,6 +449,18 @@ impl Play {
                 let trigger = Trigger {
                     params: Some(JsonText::parse("params", &params).expect("JSON")),
                     ..Trigger::of(job_ref("b"))
+                };
+                self.step_command(Command::TriggerRuns {
+                    triggers: vec![trigger],
+                });
+            }
+            Act::Obey(index, key) => {
+                let name = TIMED.get(index).map_or("k", |(name, _)| *name);
+                let params = format!(r#"{{"k": {key}}}"#);
+                let trigger = Trigger {
+                    params: JsonText::parse("params", &params).ok(),
+                    overlap: Obedience::Obey,
+                    ..Trigger::of(job_ref(name))
                 };
                 self.step_command(Command::TriggerRuns {
                     triggers: vec![trigger],
@@ -482,6 +531,12 @@ impl Play {
                 self.step_command(Command::ResumeWorker { worker });
             }
             Act::Policy(index) => {
+                let spec: JobSpec =
+                    serde_json::from_value(timed("a", 1000, POLICIES[index])).expect("a manifest");
+                let overlap = spec.parsed_overlap().expect("valid");
+                let most = overlap.most().unwrap_or(u32::MAX);
+                self.most = self.most.max(most);
+                after = most;
                 for (name, period) in TIMED {
                     let spec = timed(name, period, POLICIES[index]);
                     self.step_command(Command::PutJob {
@@ -492,6 +547,8 @@ impl Play {
             }
         }
         self.settle();
+        self.check_overlap();
+        self.most = after;
     }
 
     fn pause_queue(&mut self, paused: bool) {

@@ -28,6 +28,7 @@ pub(super) struct Tables {
     pub(super) drains: BTreeMap<WorkerRef, DrainRow>,
     pub(super) audit: BTreeMap<AuditId, AuditEntry>,
     pub(super) letters: BTreeMap<RunId, Run>,
+    pub(super) breakers: BTreeMap<JobId, BreakerRow>,
 }
 
 impl Tables {
@@ -123,6 +124,12 @@ impl Tables {
                 None => self.drains.remove(&workers),
             };
         }
+        for (job, row) in changes.breakers {
+            match row {
+                Some(row) => self.breakers.insert(job, row),
+                None => self.breakers.remove(&job),
+            };
+        }
         for (id, change) in changes.letters {
             let there = match change {
                 LetterChange::Insert(run) => self.letters.insert(id, *run).is_none(),
@@ -139,10 +146,16 @@ impl Tables {
         let row = self.jobs.get(&id)?.clone();
         let version = self.versions.get(&(id, row.version))?.clone();
         let live = |run: &&Run| run.job == id && run.origin == Origin::Schedule;
+        let mut tallies = Tallies::default();
+        for run in self.active.values().filter(|run| run.job == id) {
+            tallies.add(&run.standing, 1);
+        }
         Some(JobRecord {
             version,
             schedule: self.schedules.get(&id)?.clone(),
             live_scheduled: self.active.values().filter(live).count() as u32,
+            tallies,
+            breaker: self.breakers.get(&id).cloned(),
             last_unfired: self
                 .unfired
                 .range((id, WallMs(i64::MIN))..=(id, WallMs(i64::MAX)))
@@ -188,6 +201,21 @@ impl Tables {
         keys.sort_unstable();
         keys.dedup();
         keys.iter().map(|key| self.versions[key].clone()).collect()
+    }
+
+    fn parked(&self, key: &str, after: Option<RunId>, most: usize) -> Vec<Run> {
+        let parked = |run: &&Run| run.parked.as_deref() == Some(key) && Some(run.id) > after;
+        let runs = self.active.values().filter(parked);
+        runs.take(most).cloned().collect()
+    }
+
+    fn with_definitions(&self, runs: &[Run], rows: &mut Vec<LoadedRow>) {
+        let mut jobs: Vec<JobId> = runs.iter().map(|run| run.job).collect();
+        jobs.sort_unstable();
+        jobs.dedup();
+        let jobs = jobs.into_iter().filter_map(|id| self.record(id));
+        rows.extend(jobs.map(LoadedRow::Job));
+        rows.extend(self.pinned(runs).into_iter().map(LoadedRow::Version));
     }
 
     pub(super) fn load(&self, request: LoadRequest) -> Loaded {
@@ -272,24 +300,23 @@ impl Tables {
                     rows.extend(self.pinned(&runs).into_iter().map(LoadedRow::Version));
                     rows.push(LoadedRow::Overdue { runs, next });
                 }
+                LoadKey::Queued { key, rows: most } => {
+                    let runs = self.parked(&key, None, most);
+                    self.with_definitions(&runs, &mut rows);
+                    rows.push(LoadedRow::Queued { key, runs });
+                }
+                LoadKey::Live { job, key } => {
+                    let live = |run: &&Run| {
+                        let standing = &run.standing;
+                        run.job == job && standing.counts && !standing.queued && standing.key == key
+                    };
+                    let runs: Vec<Run> = self.active.values().filter(live).cloned().collect();
+                    self.with_definitions(&runs, &mut rows);
+                    rows.push(LoadedRow::Live { job, key, runs });
+                }
                 LoadKey::Parked { key, after } => {
-                    let parked = self
-                        .active
-                        .values()
-                        .filter(|run| run.parked.as_deref() == Some(&key));
-                    let runs: Vec<Run> = parked
-                        .filter(|run| after.is_none_or(|after| run.id > after))
-                        .take(LOAD_ROWS)
-                        .cloned()
-                        .collect();
-                    let mut jobs: Vec<JobId> = runs.iter().map(|run| run.job).collect();
-                    jobs.dedup();
-                    rows.extend(
-                        jobs.into_iter()
-                            .filter_map(|id| self.record(id))
-                            .map(LoadedRow::Job),
-                    );
-                    rows.extend(self.pinned(&runs).into_iter().map(LoadedRow::Version));
+                    let runs = self.parked(&key, after, LOAD_ROWS);
+                    self.with_definitions(&runs, &mut rows);
                     rows.push(LoadedRow::Parked { key, runs });
                 }
             }

@@ -16,6 +16,8 @@ fn a_triggered_run_is_created_and_assigned_in_one_batch() {
         idempotency_key: None,
         when: None,
         rerun: None,
+        overlap: Obedience::Ignore,
+        force: false,
     };
     let command = Command::TriggerRuns {
         triggers: vec![trigger],
@@ -70,6 +72,8 @@ fn two_triggers_with_one_key_in_one_batch_make_one_run() {
         idempotency_key: Some("k".into()),
         when: None,
         rerun: None,
+        overlap: Obedience::Ignore,
+        force: false,
     };
     let Ok(Reply::Triggered(results)) = world.command(Command::TriggerRuns {
         triggers: vec![trigger(), trigger()],
@@ -274,6 +278,8 @@ fn a_run_made_and_cancelled_in_one_batch_never_was_active() {
         idempotency_key: None,
         when: None,
         rerun: None,
+        overlap: Obedience::Ignore,
+        force: false,
     };
     let actor = Actor::new("tester");
     let command = Command::TriggerRuns {
@@ -307,6 +313,8 @@ fn a_load_that_began_before_a_run_ended_does_not_revive_it() {
             idempotency_key: None,
             when: None,
             rerun: None,
+            overlap: Obedience::Ignore,
+            force: false,
         };
         world
             .command(Command::TriggerRuns {

@@ -275,6 +275,8 @@ impl World {
             idempotency_key: key.map(str::to_owned),
             when: None,
             rerun: None,
+            overlap: Obedience::Ignore,
+            force: false,
         };
         match self.command(Command::TriggerRuns {
             triggers: vec![trigger],
@@ -293,6 +295,8 @@ impl World {
                 idempotency_key: None,
                 when,
                 rerun: None,
+                overlap: Obedience::Ignore,
+                force: false,
             };
             let triggers = vec![trigger; 1000];
             self.command(Command::TriggerRuns { triggers })

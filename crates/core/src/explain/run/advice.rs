@@ -35,6 +35,16 @@ impl Adviser<'_> {
                 self.trigger_now();
                 self.cancel("If it should not run at all:");
             }
+            Cause::WaitsForItsTurn => {
+                self.runs_of_job("See what it waits for:");
+                self.say(
+                    Remedy::Nothing,
+                    "Otherwise nothing: it starts by itself.",
+                    &[],
+                );
+                self.change_job("If more may run at once, raise `overlap.limit` of the job:");
+                self.cancel("If it should not run at all:");
+            }
             Cause::WaitsToBeTriedAgain => {
                 self.output("See what the attempt that failed had to say:");
                 self.say(
@@ -150,6 +160,19 @@ impl Adviser<'_> {
                 self.run_again("When there is room for it, run it again:");
                 self.change_job("If it may wait longer, raise `start_timeout`:");
             }
+            Cause::FailedForOthers => {
+                self.runs_of_job("See which runs of the job take so long:");
+                self.run_again("Run it after them:");
+                self.change_job(
+                    "If it should wait for them instead, write `overlap: queue` into the job:",
+                );
+            }
+            Cause::Superseded | Cause::Expired => {
+                let command = format!("drumtower run rerun {}", self.known.run.id);
+                let text = "Nothing, unless it should run after all:";
+                self.say(Remedy::RunAgain, text, &[&command]);
+                self.change_job("If such runs should not be lost, change `overlap` or `misfire.window` of the job:");
+            }
             Cause::CancelledWhileWaiting | Cause::Cancelled | Cause::CancelledUnconfirmed => {
                 let command = format!("drumtower run rerun {}", self.known.run.id);
                 let text = "Nothing, unless it should run after all:";
@@ -255,6 +278,13 @@ impl Adviser<'_> {
                 "If it should run now as well:",
                 &[&command],
             );
+        }
+    }
+
+    fn runs_of_job(&mut self, text: &str) {
+        if let Some(job) = self.known.job {
+            let command = format!("drumtower run list --job {job}{}", self.namespace());
+            self.say(Remedy::LookAtRuns, text, &[&command]);
         }
     }
 

@@ -9,6 +9,8 @@ use serde::Serialize;
 #[schemars(rename = "ExplainedCause")]
 pub enum Cause {
     WaitsForItsTime,
+    /// Others of its job have not ended.
+    WaitsForItsTurn,
     WaitsToBeTriedAgain,
     WaitsPutOff,
     WaitsForRoom,
@@ -43,11 +45,18 @@ pub enum Cause {
     Cancelled,
     /// Its worker did not confirm, and the lease ended.
     CancelledUnconfirmed,
+    /// As many of its job were under way as may be.
+    FailedForOthers,
+    /// A newer run of its job took its place.
+    Superseded,
+    /// It had waited for its turn for too long.
+    Expired,
 }
 
 impl Cause {
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 33] = [
         Self::WaitsForItsTime,
+        Self::WaitsForItsTurn,
         Self::WaitsToBeTriedAgain,
         Self::WaitsPutOff,
         Self::WaitsForRoom,
@@ -76,6 +85,9 @@ impl Cause {
         Self::CancelledWhileWaiting,
         Self::Cancelled,
         Self::CancelledUnconfirmed,
+        Self::FailedForOthers,
+        Self::Superseded,
+        Self::Expired,
     ];
 }
 
@@ -132,4 +144,5 @@ pub enum Remedy {
     RunAgain,
     GoOnFromCheckpoint,
     ExplainTheRunBefore,
+    LookAtRuns,
 }

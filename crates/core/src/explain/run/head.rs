@@ -53,7 +53,14 @@ fn pending(known: &Known<'_>) -> (Cause, String) {
                 obstacle.missing()
             )
         }
-        Wait::Limit(_) | Wait::Room { .. } | Wait::Unknown => {
+        Wait::Limit(_) | Wait::Turn { .. } => {
+            let since = between(run.created, now);
+            format!(
+                "It has been in the queue of its job for {since}: {}.",
+                wait.text(now)
+            )
+        }
+        Wait::Room { .. } | Wait::Unknown => {
             format!(
                 "It has been ready for {since} and waits: {}.",
                 wait.text(now)
@@ -185,6 +192,10 @@ fn failed(known: &Known<'_>) -> (Cause, String) {
             let text = format!("Nobody took it in time: {error}.");
             (Cause::StartTimedOut, text)
         }
+        Some(Reason::Overlap) => {
+            let text = "It was due while as many runs of its job as may be had not ended, and the job says `overlap: fail`.";
+            (Cause::FailedForOthers, text.to_owned())
+        }
         // No run fails for these.
         Some(
             Reason::Created
@@ -194,7 +205,9 @@ fn failed(known: &Known<'_>) -> (Cause, String) {
             | Reason::Undelivered
             | Reason::Cancelled
             | Reason::Retry
-            | Reason::Snoozed,
+            | Reason::Snoozed
+            | Reason::Superseded
+            | Reason::Expired,
         ) => failed_attempts(known),
     }
 }
@@ -264,6 +277,17 @@ fn used_up(counts_as: CountsAs, most: usize, error: &str) -> (Cause, String) {
 fn cancelled(known: &Known<'_>) -> (Cause, String) {
     let run = known.run;
     let error = run.error.as_deref().map(quoted).unwrap_or_default();
+    match run.transitions.last().map(|last| last.reason) {
+        Some(Reason::Superseded) => {
+            let text = "A newer run of its job took its place, as the job's `overlap` says.";
+            return (Cause::Superseded, text.to_owned());
+        }
+        Some(Reason::Expired) => {
+            let text = "When its turn came it had waited for longer than `misfire.window` of the job allows, so it did not start.";
+            return (Cause::Expired, text.to_owned());
+        }
+        _ => {}
+    }
     let Some(CancelRequest { at, actor }) = &run.cancel else {
         return (Cause::Cancelled, format!("It was cancelled: {error}."));
     };

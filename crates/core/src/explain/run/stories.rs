@@ -61,11 +61,16 @@ impl Teller<'_> {
             | Reason::Undelivered
             | Reason::Retry
             | Reason::Snoozed => self.ended(step),
-            Reason::Cancelled => self.cancelled(step),
+            Reason::Cancelled | Reason::Superseded | Reason::Expired => self.cancelled(step),
             Reason::StartTimedOut => {
                 let text = "It had waited for as long as `start_timeout` allows.".to_owned();
                 let event = Event::new(step.at, Happening::StartTimedOut, text);
                 self.events.push(event);
+            }
+            Reason::Overlap => {
+                let text = "Others of its job had not ended: the run is FAILED.".to_owned();
+                self.events
+                    .push(Event::new(step.at, Happening::Failed, text));
             }
         }
     }

@@ -10,6 +10,8 @@ use super::words::{ahead, instant};
 pub enum Wait {
     /// Its time has not come.
     Time { at: WallMs },
+    /// Others of its job, or with its key, have not ended.
+    Turn { key: Option<String> },
     /// An attempt ended, and the next one comes then.
     Again {
         at: WallMs,
@@ -48,6 +50,10 @@ impl Wait {
         limit: Option<&Hindrance>,
         now: WallMs,
     ) -> Self {
+        if run.standing.queued {
+            let key = run.standing.key.clone();
+            return Self::Turn { key };
+        }
         if let Some(at) = run.not_before.filter(|at| *at > now)
             && let Some(last) = run.attempts.last()
             && let Some(end) = &last.end
@@ -78,6 +84,7 @@ impl Wait {
     pub fn code(&self) -> Cause {
         match self {
             Self::Time { .. } => Cause::WaitsForItsTime,
+            Self::Turn { .. } => Cause::WaitsForItsTurn,
             Self::Again {
                 outcome: AttemptOutcome::Snoozed,
                 ..
@@ -98,6 +105,12 @@ impl Wait {
                 instant(*at),
                 ahead(*at, now)
             ),
+            Self::Turn { key: None } => {
+                "runs of its job have not ended: it starts when it has its turn".to_owned()
+            }
+            Self::Turn { key: Some(key) } => {
+                format!("runs of its job with the key {key} have not ended: it starts when it has its turn")
+            }
             Self::Again {
                 at,
                 attempt,

@@ -33,17 +33,19 @@ enum Act {
 fn act() -> impl Strategy<Value = Act> {
     prop_oneof![
         4 => (1_u64..12).prop_map(Act::Runs),
-        3 => ((1_u64..20), (0_usize..4)).prop_map(|(count, reason)| Act::Unfired(count, reason)),
+        3 => ((1_u64..20), (0_usize..6)).prop_map(|(count, reason)| Act::Unfired(count, reason)),
         1 => (0_usize..SPECS.len()).prop_map(Act::Edit),
         1 => (0_i64..30 * HOUR_MS).prop_map(Act::Pass),
     ]
 }
 
-const REASONS: [UnfiredReason; 4] = [
+const REASONS: [UnfiredReason; 6] = [
     UnfiredReason::Overlap,
     UnfiredReason::Misfire,
     UnfiredReason::Paused,
     UnfiredReason::Edited,
+    UnfiredReason::QueueFull,
+    UnfiredReason::Breaker,
 ];
 
 /// The times of each version by its own schedule, without anything of this module.

@@ -93,6 +93,8 @@ impl Past {
                 version: version.clone(),
                 schedule,
                 live_scheduled: 0,
+                tallies: Default::default(),
+                breaker: None,
                 last_unfired: None,
             },
             versions: vec![version],
@@ -126,6 +128,7 @@ impl Past {
             version: self.record.row.version,
             due: nominal,
             created,
+            queued: false,
             started: Some(created.plus(if created == nominal { 7 } else { 0 })),
         };
         self.runs.insert(nominal, fact);

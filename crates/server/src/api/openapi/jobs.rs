@@ -41,6 +41,7 @@ pub fn put(schemas: &mut Schemas) -> Entry {
         .leads_to("patchJob", NAMED)
         .leads_to("pauseJob", NAMED)
         .leads_to("resumeJob", NAMED)
+        .leads_to("resetBreaker", NAMED)
         .leads_to("triggerRun", NAMED)
         .leads_to("nextTimes", NAMED)
         .leads_to("listJobVersions", NAMED)
@@ -82,7 +83,7 @@ fn example() -> Value {
         "paused": null, "created": "2026-11-15T22:55:50.702Z", "updated": "2026-11-15T22:55:50.702Z",
         "actor": "ann", "words": "never by itself, only when triggered", "words_zh": "不自动触发，仅手动触发",
         "next_nominal": null, "next_due": null, "fired_through": "2026-11-15T22:55:50.702Z", "fires": 0,
-        "live_scheduled": 0, "last_unfired": null,
+        "live_scheduled": 0, "queued": 0, "breaker": null, "last_unfired": null,
         "spec": {
             "kind": "Job", "name": "greet", "namespace": "default",
             "task": {"exec": {"argv": ["echo", "hello"]}},
@@ -115,6 +116,14 @@ pub fn resume(schemas: &mut Schemas) -> Entry {
         .answers::<Job<'static>>(schemas, 200, "The job.")
         .tagged()
         .refuses(&[Kind::NoSuchJob, Kind::Stale])
+}
+
+pub fn reset_breaker(schemas: &mut Schemas) -> Entry {
+    Entry::new("resetBreaker", Tag::Jobs, "Close a job's circuit breaker")
+        .text("Its failures are forgotten. Answered likewise when it is closed already.")
+        .answers::<Job<'static>>(schemas, 200, "The job.")
+        .tagged()
+        .refuses(&[Kind::NoSuchJob])
 }
 
 pub fn bulk(schemas: &mut Schemas, id: &str, summary: &str) -> Entry {

@@ -105,6 +105,7 @@ fn describe(operation: Operation, schemas: &mut Schemas) -> Option<Entry> {
         Operation::DeleteJob => jobs::delete(),
         Operation::PauseJob => jobs::pause(schemas),
         Operation::ResumeJob => jobs::resume(schemas),
+        Operation::ResetBreaker => jobs::reset_breaker(schemas),
         Operation::PauseJobs => jobs::bulk(schemas, "pauseJobs", "Pause many jobs"),
         Operation::ResumeJobs => jobs::bulk(schemas, "resumeJobs", "Resume many jobs"),
         Operation::DeleteJobs => jobs::bulk(schemas, "deleteJobs", "Delete many jobs"),

@@ -31,7 +31,12 @@ pub fn trigger(schemas: &mut Schemas) -> Entry {
         .leads_to("explainRun", MADE)
         .leads_to("cancelRun", MADE)
         .leads_to("readLogs", MADE)
-        .refuses(&[Kind::NoSuchJob, Kind::IdempotencyKeyReused])
+        .refuses(&[
+            Kind::NoSuchJob,
+            Kind::IdempotencyKeyReused,
+            Kind::OverlapFull,
+            Kind::BreakerOpen,
+        ])
 }
 
 pub fn batch(schemas: &mut Schemas) -> Entry {
