@@ -6,6 +6,7 @@ names something that exists: the job and the calendar of `seed.yaml`, or a run t
 keeps its random names, so that the others find something.
 """
 
+import datetime
 import json
 import zlib
 
@@ -47,6 +48,11 @@ def map_body(context, body):
         body.pop(key, None)
     if name == "putJob" and isinstance(body.get("task"), dict):
         body["task"] = {"exec": {"argv": ["echo", "hello"]}}
+    if name in ("createBackfill", "previewBackfill"):
+        # An interval of a few times, seldom the same.
+        day = zlib.crc32(json.dumps(body, sort_keys=True, default=str).encode()) % 3000
+        first = datetime.date(2017, 1, 1) + datetime.timedelta(days=day)
+        body["from"], body["to"] = f"{first}T00:00:00Z", f"{first + datetime.timedelta(days=1)}T00:00:00Z"
     if name == "restoreJob" and isinstance(body.get("version"), int):
         body["version"] = 1
     return body

@@ -8,6 +8,7 @@
 mod apply;
 mod ask;
 mod audit;
+mod backfill;
 mod backup;
 mod bench;
 mod calendar;
@@ -126,6 +127,9 @@ enum Command {
     /// Jobs: create, edit, list, show, next, explain, trigger, pause, resume, versions, diff, restore, delete, apply
     #[command(subcommand)]
     Job(job::Command),
+    /// Backfills, runs of times that have passed: create, list, show, pause, resume, cancel, wait
+    #[command(subcommand)]
+    Backfill(backfill::Command),
     /// Dead letters: list, show, requeue, discard
     #[command(subcommand)]
     Deadletter(deadletter::Command),
@@ -208,6 +212,7 @@ fn main() -> ExitCode {
         Command::Export(export) => export.run(),
         Command::Import(command) => import::run(command),
         Command::Job(command) => job::run(command),
+        Command::Backfill(command) => backfill::run(command),
         Command::Deadletter(command) => deadletter::run(command),
         Command::Calendar(command) => calendar::run(command),
         Command::Queue(command) => queue::run(command),

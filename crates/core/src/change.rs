@@ -7,11 +7,11 @@
 use std::collections::BTreeMap;
 
 use crate::model::{
-    AuditEntry, AuditId, BreakerRow, CalendarRef, CalendarVersion, Checkpoint, Counters, DrainRow,
-    GateKey, IdempotencyEntry, IdempotencyHash, JobId, JobRow, JobVersion, LockRef, LockRow,
-    NamespaceName, QueueRef, QueueRow, RateRow, Run, RunId, ScheduleRow, SegmentId, SegmentRow,
-    SessionId, SettingKey, SettingRow, SweepCause, SweepRow, TokenId, TokenRow, Unfired, WallMs,
-    WorkerRef,
+    AuditEntry, AuditId, BackfillId, BackfillRow, BreakerRow, CalendarRef, CalendarVersion,
+    Checkpoint, Counters, DrainRow, GateKey, IdempotencyEntry, IdempotencyHash, JobId, JobRow,
+    JobVersion, LockRef, LockRow, NamespaceName, QueueRef, QueueRow, RateRow, Run, RunId,
+    ScheduleRow, SegmentId, SegmentRow, SessionId, SettingKey, SettingRow, SweepCause, SweepRow,
+    TokenId, TokenRow, Unfired, WallMs, WorkerRef,
 };
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -59,6 +59,7 @@ pub struct ChangeSet {
     /// Inserted, replaced, or deleted when there is none any more.
     pub drains: BTreeMap<WorkerRef, Option<DrainRow>>,
     pub letters: BTreeMap<RunId, LetterChange>,
+    pub backfills: BTreeMap<BackfillId, BackfillChange>,
     /// Always inserts.
     pub audit: BTreeMap<AuditId, AuditEntry>,
     pub prune: Option<Prune>,
@@ -87,6 +88,13 @@ pub enum RunChange {
     Finish(Run),
     /// A run that was made and ended within one change set.
     InsertFinished(Run),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct BackfillChange {
+    /// The step that must stand in the row; `None` inserts it.
+    pub expected: Option<u64>,
+    pub row: BackfillRow,
 }
 
 /// A change of the dead letters.
@@ -139,6 +147,7 @@ impl ChangeSet {
             + self.locks.len()
             + self.drains.len()
             + self.letters.len()
+            + self.backfills.len()
             + self.audit.len()
     }
 

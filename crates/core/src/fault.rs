@@ -81,6 +81,12 @@ pub enum Fault {
     BreakerNotWritten,
     /// A breaker lets a run through while its probe is under way.
     ManyProbes,
+    /// A backfill makes runs and its row is written as it was.
+    BackfillNotWritten,
+    /// A backfill makes as many runs at once as there are times.
+    BackfillUnbounded,
+    /// A run of a backfill moves the cursor of its job.
+    BackfillMovesCursor,
 }
 
 impl Fault {
@@ -122,6 +128,9 @@ impl Fault {
         Self::QueueForgotten,
         Self::BreakerNotWritten,
         Self::ManyProbes,
+        Self::BackfillNotWritten,
+        Self::BackfillUnbounded,
+        Self::BackfillMovesCursor,
     ];
 
     /// As it is called on the command line.
@@ -164,6 +173,9 @@ impl Fault {
             Self::QueueForgotten => "queue-forgotten",
             Self::BreakerNotWritten => "breaker-not-written",
             Self::ManyProbes => "many-probes",
+            Self::BackfillNotWritten => "backfill-not-written",
+            Self::BackfillUnbounded => "backfill-unbounded",
+            Self::BackfillMovesCursor => "backfill-moves-cursor",
         }
     }
 }

@@ -3,6 +3,7 @@
 //! No clock, no randomness, no I/O, no threads and no hash-ordered maps: time and inputs are passed in, change sets and
 //! effects come out, and the same inputs give the same outputs. The server's driver and any simulator drive the same code.
 
+pub mod backfill;
 pub mod change;
 pub mod engine;
 pub mod explain;

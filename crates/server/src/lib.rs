@@ -2,7 +2,7 @@
 //!
 //! [`driver`] gathers, steps, commits and acts. [`api`] is REST, [`grpc`] the workers' streams, both on one port, both
 //! admitted by the one policy table of [`auth`]. [`logs`] keeps the output of attempts, [`metrics`] counts,
-//! [`notify`] tells people of failures, [`backup`] copies the store. [`listen`] is the port, [`tls`] what makes it
+//! [`notify`] tells people of failures, [`backup`] copies the store, [`history`] reads what became of a job's times. [`listen`] is the port, [`tls`] what makes it
 //! secret. [`serve`] puts it all together.
 
 pub mod api;
@@ -10,6 +10,7 @@ pub mod auth;
 pub mod backup;
 pub mod driver;
 pub mod grpc;
+pub mod history;
 pub mod listen;
 pub mod logs;
 pub mod metrics;

@@ -3,7 +3,7 @@
 use crate::plan::Trouble;
 
 /// What users and workers do, and what only time does.
-pub const DEEDS: [&str; 25] = [
+pub const DEEDS: [&str; 27] = [
     "put job",
     "pause job",
     "resume job",
@@ -20,6 +20,8 @@ pub const DEEDS: [&str; 25] = [
     "drain worker",
     "resume worker",
     "reset worker",
+    "backfill",
+    "tend",
     "connect",
     "heartbeat",
     "started",

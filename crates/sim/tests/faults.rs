@@ -6,7 +6,7 @@ use drumtower_core::fault::{self, Fault};
 use drumtower_sim::campaign::Campaign;
 
 /// So many worlds are enough for each; docs/simulator.md says how many it took.
-const WORLDS: u64 = 150;
+const WORLDS: u64 = 400;
 
 #[test]
 fn every_deliberate_fault_is_found() {

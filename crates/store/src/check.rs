@@ -22,6 +22,12 @@ pub(crate) fn shape(changes: &ChangeSet) -> Result<(), Error> {
             run.0.max(number)
         }))
         .chain(changes.letters.keys().map(|run| run.0))
+        .chain(
+            changes
+                .backfills
+                .iter()
+                .map(|(id, change)| id.0.max(change.row.step)),
+        )
         .chain(changes.audit.keys().map(|entry| entry.0));
     let ids = ids.chain(changes.versions.keys().map(|(job, _)| job.0));
     if let Some(id) = ids.max().filter(|id| *id > GREATEST_ID) {
@@ -85,6 +91,10 @@ fn keys(changes: &ChangeSet) -> Result<(), Error> {
         LetterChange::Insert(run) => *key == run.id,
         LetterChange::Remove => true,
     });
+    let backfills = changes
+        .backfills
+        .iter()
+        .all(|(key, change)| *key == change.row.id);
     let audit = changes.audit.iter().all(|(key, row)| *key == row.id);
     let entries = changes.keys.iter().all(|(key, entry)| *key == entry.hash);
     let named = [
@@ -102,6 +112,7 @@ fn keys(changes: &ChangeSet) -> Result<(), Error> {
         ("queue", queues),
         ("drain", drains),
         ("dead letter", letters),
+        ("backfill", backfills),
         ("audit", audit),
         ("idempotency", entries),
     ];

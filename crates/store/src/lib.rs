@@ -18,8 +18,8 @@ mod write;
 
 pub use error::Error;
 pub use read::{
-    AuditFilter, AuditPage, CounterRow, JobFilter, JobPage, LetterFilter, ParkedKey, PrunedRow,
-    Read, Rollup, RunFilter, RunPage, StartPage,
+    AuditFilter, AuditPage, BackfillFilter, CounterRow, JobFilter, JobPage, LetterFilter,
+    ParkedKey, PrunedRow, Read, Rollup, RunFilter, RunPage, StartPage,
 };
 pub use write::{Commit, Store};
 

@@ -5,10 +5,11 @@
 use std::collections::BTreeMap;
 
 use drumtower_core::model::{
-    AuditAction, AuditEntry, AuditId, AuditKind, CalendarRef, CalendarVersion, Checkpoint,
-    Counters, DrainRow, GateKey, IdempotencyEntry, IdempotencyHash, JobId, JobName, JobRecord,
-    JobRow, JobVersion, LockRef, LockRow, Meta, NamespaceName, Origin, QueueRow, RateRow, Reason,
-    Run, RunId, RunState, SegmentId, SegmentRow, SettingRow, SweepRow, TokenRow, Unfired, WallMs,
+    AuditAction, AuditEntry, AuditId, AuditKind, BackfillId, BackfillRow, BackfillState,
+    CalendarRef, CalendarVersion, Checkpoint, Counters, DrainRow, GateKey, IdempotencyEntry,
+    IdempotencyHash, JobId, JobName, JobRecord, JobRow, JobVersion, LockRef, LockRow, Meta,
+    NamespaceName, Origin, QueueRow, RateRow, Reason, Run, RunId, RunState, SegmentId, SegmentRow,
+    SettingRow, SweepRow, TokenRow, Unfired, WallMs,
 };
 
 use crate::Error;
@@ -62,6 +63,8 @@ pub struct RunFilter {
     /// Empty means every state.
     pub states: Vec<RunState>,
     pub origin: Option<Origin>,
+    /// Those that this backfill made.
+    pub backfill: Option<BackfillId>,
     /// Runs below this id are not listed, and not looked at.
     pub since: Option<RunId>,
 }
@@ -74,7 +77,13 @@ impl RunFilter {
             && self.job.is_none_or(|job| job == run.job)
             && self.takes_state(run.state)
             && self.origin.is_none_or(|origin| origin == run.origin)
+            && self.takes_backfill(run)
             && self.takes_id(run.id)
+    }
+
+    fn takes_backfill(&self, run: &Run) -> bool {
+        let made_by = run.backfill.map(|mark| mark.backfill);
+        self.backfill.is_none() || self.backfill == made_by
     }
 
     pub(crate) fn takes_id(&self, id: RunId) -> bool {
@@ -125,6 +134,28 @@ impl LetterFilter {
 pub(crate) fn death(run: &Run) -> (WallMs, Option<Reason>) {
     let last = run.transitions.last();
     last.map_or((run.created, None), |last| (last.at, Some(last.reason)))
+}
+
+/// Which backfills to list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BackfillFilter {
+    pub namespace: Option<NamespaceName>,
+    pub job: Option<JobId>,
+    /// Empty means every state.
+    pub states: Vec<BackfillState>,
+    /// Only those that the engine has anything to do for.
+    pub open: bool,
+}
+
+impl BackfillFilter {
+    pub(crate) fn takes(&self, row: &BackfillRow) -> bool {
+        self.namespace
+            .as_ref()
+            .is_none_or(|namespace| *namespace == row.namespace)
+            && self.job.is_none_or(|job| job == row.job)
+            && (self.states.is_empty() || self.states.contains(&row.state))
+            && (!self.open || row.is_open())
+    }
 }
 
 /// How many dead letters one call may look at.
@@ -312,6 +343,15 @@ pub trait Read: Send + Sync {
         before: Option<RunId>,
         limit: usize,
     ) -> Result<RunPage, Error>;
+
+    fn backfill(&self, id: BackfillId) -> Result<Option<BackfillRow>, Error>;
+    /// Backfills below the id `before`, newest first. At most as many rows as are kept are looked at.
+    fn backfills(
+        &self,
+        filter: &BackfillFilter,
+        before: Option<BackfillId>,
+        limit: usize,
+    ) -> Result<Vec<BackfillRow>, Error>;
 
     /// The answer given to a request, unless it is older than its retention at `now`.
     fn idempotency(

@@ -49,7 +49,13 @@ pub(crate) fn oldest_letter(now: WallMs) -> WallMs {
     now.plus(-Limits::DEAD_LETTER_MS)
 }
 
-/// Whether this commit looks for dead letters beyond their bound: counting them each time would cost too much.
+/// Backfills that ended before this may go.
+pub(crate) fn oldest_backfill(now: WallMs) -> WallMs {
+    now.plus(-Limits::BACKFILL_MS)
+}
+
+/// Whether this commit looks for dead letters and backfills beyond their bounds: counting them each time would cost too
+/// much.
 pub(crate) fn counts_letters(seq: u64) -> bool {
     seq.is_multiple_of(64)
 }

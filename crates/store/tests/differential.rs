@@ -11,7 +11,7 @@ use drumtower_store::conformance::{all_runs, sample};
 use drumtower_store::memory::Memory;
 use drumtower_store::sqlite::{self, Options, Reader, Writer};
 use drumtower_store::{
-    AuditFilter, Commit, Error, JobFilter, LetterFilter, Read, RunFilter, Store,
+    AuditFilter, BackfillFilter, Commit, Error, JobFilter, LetterFilter, Read, RunFilter, Store,
 };
 use generate::{Generator, Random};
 use tempfile::TempDir;
@@ -123,6 +123,14 @@ fn rows(read: &dyn Read, now: WallMs, generator: &Generator) -> Vec<String> {
     }
     let letters = read.letters(&LetterFilter::default(), None, 99_999);
     put("letters", format!("{:?}", letters.expect("it is read")));
+    for open in [false, true] {
+        let filter = BackfillFilter {
+            open,
+            ..BackfillFilter::default()
+        };
+        let backfills = read.backfills(&filter, None, 99_999);
+        put("backfills", format!("{:?}", backfills.expect("it is read")));
+    }
     put(
         "due",
         format!(

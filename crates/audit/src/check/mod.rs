@@ -9,18 +9,21 @@
 //! | V7, V18 states | the transitions of each run with a table of its own |
 //! | V8 conservation | counter rows with counted rows |
 //! | V10 bounded catch-up | the runs that one decision made, and their age, with `misfire`, `on_resume` and `max_fires` |
+//! | V2, V8, V11 backfills | the runs of a backfill with each other and with its row |
 //! | V11 overlap | runs of `after_end` jobs with each other |
 //! | V12 tries | the attempts of the row, and the time between them, with `retry` |
 //! | V9 durable | answers callers got with the runs that are there |
 //! | V16 settled | runs that are live at the end with how long they may be |
 //!
 //! The store must be at rest. Its runs are read once, page by page, in whatever order; memory holds numbers only: for
-//! each run 8 bytes, 32 and 24 for a journaled start and end, 16 for an answer, 16 for a key, 56 for an occurrence. So a
-//! test of fifteen million triggered and journaled runs needs about 1.5 GB, and up to twice that while the arrays grow.
+//! each run 8 bytes, 32 and 24 for a journaled start and end, 16 for an answer, 16 for a key, 56 for an occurrence, 48 for a
+//! time of a backfill. So a test of fifteen million triggered and journaled runs needs about 1.5 GB, and up to twice that
+//! while the arrays grow.
 
 mod after_end;
 mod answers;
 mod automaton;
+mod backfills;
 mod catch_up;
 mod evidence;
 mod jobs;
@@ -83,5 +86,6 @@ fn judge(
     answers::check(&evidence, &mut scan, now, pruned, &mut report);
     live::check(store, scan.live(), now, options, &mut report)?;
     jobs::check(store, &mut scan.occurrences, now, options, &mut report)?;
+    backfills::check(store, &mut scan.backfilled, pruned, options, &mut report)?;
     Ok(report)
 }

@@ -8,6 +8,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::PAGE;
 use super::automaton::ends;
+use super::backfills::{self, Backfilled};
 use super::evidence::{Evidence, key_hash, of_run};
 use super::options::{Journaled, Options};
 use super::report::{Class, Report};
@@ -40,6 +41,7 @@ pub(super) struct Scan {
     /// Sorted.
     pub ids: Vec<RunId>,
     pub occurrences: Vec<Occurrence>,
+    pub backfilled: Vec<Backfilled>,
     /// (job and idempotency key, run), sorted.
     pub keys: Vec<(u64, RunId)>,
     pub tallies: BTreeMap<NamespaceName, Tally>,
@@ -141,6 +143,12 @@ impl Scan {
                     version: run.job_version,
                 });
             }
+            (Origin::Backfill, _) => match backfills::of(run) {
+                Some(made) => self.backfilled.push(made),
+                None => report.add(Class::Other, "V2", run.id, || {
+                    "it does not say which backfill made it, or of what time".to_owned()
+                }),
+            },
             (Origin::Api, None) => {}
             // A repetition stands for the same time as the run it repeats.
             (Origin::Api, Some(_)) if run.rerun_of.is_some() => {}
@@ -183,7 +191,7 @@ impl Scan {
 }
 
 /// When a run ended, by its own list of transitions.
-fn end_of(run: &Run) -> WallMs {
+pub(super) fn end_of(run: &Run) -> WallMs {
     match run.transitions.last() {
         Some(last) if ends(last.to) => last.at,
         _ => Occurrence::LIVE,

@@ -34,6 +34,7 @@ pub enum Command {
 ///     drumtower run list --job hello --state failed
 ///     drumtower run list --state running --state pending --limit 500
 ///     drumtower run list --since -2h --origin schedule
+///     drumtower run list --backfill bf_06d4ztbp00000 --state failed
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct List {
@@ -55,6 +56,9 @@ pub struct List {
     /// Only runs that came about like this
     #[arg(long, value_enum)]
     origin: Option<Origin>,
+    /// Only runs that this backfill made
+    #[arg(long, value_name = "BACKFILL")]
+    backfill: Option<String>,
     /// How many at most
     #[arg(short, long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
@@ -80,6 +84,8 @@ enum Origin {
     Schedule,
     /// A call of the API, the command line or an SDK
     Api,
+    /// A backfill
+    Backfill,
 }
 
 impl Origin {
@@ -87,6 +93,7 @@ impl Origin {
         match self {
             Self::Schedule => "schedule",
             Self::Api => "api",
+            Self::Backfill => "backfill",
         }
     }
 }
@@ -191,7 +198,8 @@ impl List {
                 .maybe("job", self.job.as_ref())
                 .maybe("since", since)
                 .maybe("until", until)
-                .maybe("origin", self.origin.map(Origin::name));
+                .maybe("origin", self.origin.map(Origin::name))
+                .maybe("backfill", self.backfill.as_ref());
             self.states.iter().fold(call, |call, state| {
                 call.query("state", format!("{state:?}").to_uppercase())
             })

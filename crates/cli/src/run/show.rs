@@ -159,6 +159,7 @@ pub fn describe(run: &Value, view: View) -> String {
     lines.extend(words_of_checkpoint(run, view).map(|words| ("checkpoint", words)));
     let optional = [
         "nominal",
+        "backfill",
         "finished",
         "waiting",
         "idempotency_key",

@@ -7,12 +7,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use crate::change::{ChangeSet, JobChange, LetterChange, Prune, RunChange, ScheduleChange};
+use crate::change::{
+    BackfillChange, ChangeSet, JobChange, LetterChange, Prune, RunChange, ScheduleChange,
+};
 use crate::fault::{Fault, armed};
 use crate::model::{
-    AuditEntry, CalendarVersion, Checkpoint, GateKey, IdempotencyEntry, JobId, JobVersion,
-    JsonText, Limits, LockRef, NamespaceName, Now, QueueRef, QueueRow, Run, RunId, SegmentId,
-    SettingKey, SettingRow, SweepCause, TokenId, Unfired, WallMs, WorkerRef,
+    AuditEntry, BackfillId, CalendarVersion, Checkpoint, GateKey, IdempotencyEntry, JobId,
+    JobVersion, JsonText, Limits, LockRef, NamespaceName, Now, QueueRef, QueueRow, Run, RunId,
+    SegmentId, SettingKey, SettingRow, SweepCause, TokenId, Unfired, WallMs, WorkerRef,
 };
 
 use super::{Effect, Engine};
@@ -62,6 +64,7 @@ pub(super) struct Building {
     drains: BTreeSet<WorkerRef>,
     audit: Vec<AuditEntry>,
     letters: BTreeMap<RunId, LetterChange>,
+    backfills: BTreeSet<BackfillId>,
     calendars: Vec<CalendarVersion>,
     sweeps: BTreeSet<SweepCause>,
     tz_version: Option<String>,
@@ -139,6 +142,7 @@ impl Building {
             + self.drains.len()
             + self.audit.len()
             + self.letters.len()
+            + self.backfills.len()
             + self.calendars.len()
             + self.sweeps.len()
             + usize::from(self.tz_version.is_some())
@@ -223,6 +227,11 @@ impl Building {
 
     pub(super) fn letter_removed(&mut self, run: RunId) {
         self.letters.insert(run, LetterChange::Remove);
+    }
+
+    /// True when it is the first change of the batch.
+    pub(super) fn backfill(&mut self, backfill: BackfillId) -> bool {
+        self.backfills.insert(backfill)
     }
 
     pub(super) fn calendar(&mut self, version: CalendarVersion) {
@@ -433,6 +442,12 @@ impl Engine {
             .filter_map(|cause| Some((cause.clone(), self.sweeps.row(&cause)?.clone())))
             .collect();
         changes.letters = built.letters;
+        for id in built.backfills {
+            let (expected, row) = self.backfills.written(id);
+            changes
+                .backfills
+                .insert(id, BackfillChange { expected, row });
+        }
         changes.tz_version = built.tz_version;
         self.committed_at(now);
         Batch {

@@ -8,17 +8,18 @@ use std::collections::BTreeMap;
 
 use crate::change::ChangeSet;
 use crate::model::{
-    CalendarVersion, Counters, DrainRow, Epoch, GateKey, JobRecord, JobVersion, LockRow,
-    NamespaceName, Now, QueueRow, RateRow, Run, RunState, SegmentId, SegmentRow, SessionId,
-    SettingRow, SweepCause, SweepRow, TokenRow, WallMs,
+    BackfillRow, CalendarVersion, Counters, DrainRow, Epoch, GateKey, JobRecord, JobVersion,
+    LockRow, NamespaceName, Now, QueueRow, RateRow, Run, RunState, SegmentId, SegmentRow,
+    SessionId, SettingRow, SweepCause, SweepRow, TokenRow, WallMs,
 };
 use crate::wheel::Wheel;
 
-use super::admit::Enter;
+use super::backfills::Backfills;
 use super::batch::Building;
 use super::calendars::Calendars;
 use super::delays::{Delays, minute_of_key};
 use super::drains::Drains;
+use super::enter_line::Enter;
 use super::evict::Idle;
 use super::fleet::{Fleet, Held};
 use super::gates::Gates;
@@ -59,9 +60,11 @@ pub struct Boot {
     pub locks: Vec<LockRow>,
     /// Every drain that is in force.
     pub drains: Vec<DrainRow>,
-    /// The jobs of the active runs, deleted ones too.
+    /// Every backfill that is open.
+    pub backfills: Vec<BackfillRow>,
+    /// The jobs of the active runs and the open backfills, deleted ones too.
     pub jobs: Vec<JobRecord>,
-    /// Versions that active runs are pinned to and that are not current.
+    /// Versions that they are pinned to and that are not current.
     pub versions: Vec<JobVersion>,
     /// Every run that has not ended and is not parked.
     pub active: Vec<Run>,
@@ -123,6 +126,7 @@ impl Engine {
             keys: Keys::default(),
             locks: Locks::default(),
             letters: Letters::default(),
+            backfills: Backfills::default(),
             loads: Loads::default(),
             tokens: boot
                 .tokens
@@ -186,6 +190,9 @@ impl Engine {
         }
         for run in boot.active {
             engine.revive(now, run);
+        }
+        for row in boot.backfills {
+            engine.revive_backfill(now, row);
         }
         for row in boot.locks {
             engine.revive_lock(now, row);

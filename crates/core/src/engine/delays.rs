@@ -12,7 +12,7 @@ use crate::fault::{Fault, armed};
 use crate::model::{Limits, Now, Run, RunId, RunState, WallMs};
 use crate::wheel;
 
-use super::admit::Enter;
+use super::enter_line::Enter;
 use super::jobs::Compiled;
 use super::time::Timer;
 use super::{Engine, LoadKey};

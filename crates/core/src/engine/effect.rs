@@ -1,9 +1,9 @@
 //! What comes out of a step and is performed only after the commit that made it true.
 
 use crate::model::{
-    CalendarRef, CalendarVersion, CheckpointMark, DrainRow, JobName, JobRecord, LockRef, LockRow,
-    NamespaceName, Pass, QueueRef, QueueRow, Run, RunId, SettingName, SettingRow, SpecError, Task,
-    TokenRow, WallMs, WorkerName,
+    BackfillId, BackfillRow, BackfillState, CalendarRef, CalendarVersion, CheckpointMark, DrainRow,
+    JobName, JobRecord, LockRef, LockRow, NamespaceName, Pass, QueueRef, QueueRow, Run, RunId,
+    SettingName, SettingRow, SpecError, Task, TokenRow, WallMs, WorkerName,
 };
 
 use super::{AttemptRef, JobRef, StreamId, Ticket};
@@ -75,6 +75,11 @@ pub enum Reply {
     Reset {
         changed: bool,
     },
+    /// `repeated` when the key was known: this is the backfill of the first request.
+    Backfill {
+        row: Box<BackfillRow>,
+        repeated: bool,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,6 +124,25 @@ pub enum Refusal {
         "{0} is not a dead letter: it was requeued, discarded or too old, or never failed for good"
     )]
     NoSuchLetter(RunId),
+    #[error("there is no backfill {0}")]
+    NoSuchBackfill(BackfillId),
+    #[error("{id} is {}: create another backfill", state.as_str())]
+    BackfillOver {
+        id: BackfillId,
+        state: BackfillState,
+    },
+    #[error(
+        "{0} goes through times of the same interval and is not over: wait for it, cancel it, or give another interval"
+    )]
+    BackfillInTheWay(BackfillId),
+    #[error("there are already {0} backfills that are not over: wait for one, or cancel one")]
+    TooManyBackfills(usize),
+    #[error("{id} stands at revision {current}, not {given}: read it again and repeat the change")]
+    StaleBackfill {
+        id: BackfillId,
+        given: u64,
+        current: u64,
+    },
     #[error("there is no token {0}")]
     NoSuchToken(crate::model::TokenId),
     #[error("{0}")]

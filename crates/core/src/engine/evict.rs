@@ -98,12 +98,15 @@ impl Engine {
         true
     }
 
-    /// Whether no resident run and no due time that was read ahead keeps the job here. A deleted job leaves by another
+    /// Whether no resident run, no due time that was read ahead and no open backfill keeps the job here. A deleted job leaves by another
     /// way.
     fn is_unneeded(&self, id: JobId) -> bool {
         self.jobs.get(id).is_some_and(|job| {
             let far = |due: WallMs| self.ahead.will_read(due, id);
-            job.resident_runs == 0 && !job.row.deleted && job.schedule.next_due.is_none_or(far)
+            job.resident_runs == 0
+                && !job.row.deleted
+                && job.schedule.next_due.is_none_or(far)
+                && !self.backfills.need(id)
         })
     }
 }

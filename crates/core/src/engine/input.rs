@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::backfill::Page;
 use crate::model::{
-    Actor, AttemptOutcome, CalendarRef, CalendarSpec, Checkpoint, Fence, IdempotencyEntry,
-    IdempotencyHash, JobId, JobName, JobRecord, JobSpec, JobVersion, JsonText, LockRef,
-    LockRequest, LogLocator, NamespaceName, ProcessId, QueueRef, QueueSpec, Run, RunId, SettingKey,
-    SweepCause, TokenId, Verdict, WallMs, WorkerName, WorkerRef,
+    Actor, AttemptOutcome, BackfillId, BackfillOrder, BackfillPlan, BackfillRow, BackfillWhich,
+    CalendarRef, CalendarSpec, Checkpoint, Fence, IdempotencyEntry, IdempotencyHash, JobId,
+    JobName, JobRecord, JobSpec, JobVersion, JsonText, LockRef, LockRequest, LogLocator,
+    NamespaceName, ProcessId, QueueRef, QueueSpec, Run, RunId, SettingKey, SweepCause, TokenId,
+    Verdict, WallMs, WorkerName, WorkerRef,
 };
 
 /// Names a caller that waits for a reply.
@@ -95,6 +97,27 @@ pub enum Command {
     DiscardLetters {
         namespace: NamespaceName,
         runs: Vec<RunId>,
+    },
+    CreateBackfill {
+        backfill: Box<NewBackfill>,
+    },
+    /// `scope` is the one namespace the caller may act in, here and below; `None` means all.
+    PauseBackfill {
+        backfill: BackfillId,
+        scope: Option<NamespaceName>,
+        condition: Condition,
+    },
+    ResumeBackfill {
+        backfill: BackfillId,
+        scope: Option<NamespaceName>,
+        condition: Condition,
+    },
+    /// Waiting runs of it are cancelled; those that a worker has are asked to stop only with `runs`.
+    CancelBackfill {
+        backfill: BackfillId,
+        scope: Option<NamespaceName>,
+        condition: Condition,
+        runs: bool,
     },
     CreateToken {
         token: NewToken,
@@ -226,6 +249,18 @@ pub enum When {
     After(u64),
 }
 
+/// A backfill to begin. Versions never change, so whoever asks has read the job's current one from the store, and counted
+/// the times of its schedule.
+#[derive(Clone, Debug)]
+pub struct NewBackfill {
+    pub job: JobRef,
+    pub version: JobVersion,
+    pub plan: BackfillPlan,
+    /// How many times the schedule has in the interval.
+    pub times: u64,
+    pub idempotency_key: Option<String>,
+}
+
 /// A token to be kept: the edge drew the secret and hashed it.
 #[derive(Clone, Debug)]
 pub struct NewToken {
@@ -353,6 +388,10 @@ pub enum LoadKey {
     Idempotency(IdempotencyHash),
     /// Whether a run is a dead letter.
     Letter(RunId),
+    /// A backfill that is not held in memory.
+    Backfill(BackfillId),
+    /// A page of the times that a backfill goes through.
+    Times(TimesWanted),
     /// Jobs due before a time, after a place in the order (next_due, id).
     Due {
         before: WallMs,
@@ -387,6 +426,20 @@ pub enum LoadKey {
     CalendarUsers(CalendarRef),
 }
 
+/// The times that a backfill asks for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TimesWanted {
+    pub backfill: BackfillId,
+    pub job: JobId,
+    pub version: u32,
+    pub from: WallMs,
+    pub to: WallMs,
+    pub which: BackfillWhich,
+    pub order: BackfillOrder,
+    /// The last one that is settled.
+    pub after: Option<WallMs>,
+}
+
 /// A request to read; `tag` is the last commit that had been acknowledged when it was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoadRequest {
@@ -414,6 +467,8 @@ pub enum LoadedRow {
     Run(RunId, Option<Run>),
     Idempotency(IdempotencyHash, Option<IdempotencyEntry>),
     Letter(RunId, bool),
+    Backfill(BackfillId, Option<BackfillRow>),
+    Times(TimesWanted, Page),
     /// In order; fewer than [`LOAD_ROWS`] means there are no more.
     Due {
         before: WallMs,

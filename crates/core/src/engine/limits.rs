@@ -316,7 +316,7 @@ impl Engine {
             if self.runs.expect(id).pen.is_some() {
                 self.leave_line(id);
             }
-            self.enter_line(id, super::admit::Enter::Kept);
+            self.enter_line(id, super::enter_line::Enter::Kept);
         }
     }
 }

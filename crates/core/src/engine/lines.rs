@@ -52,6 +52,24 @@ impl Waiting {
     }
 }
 
+/// What a run's line depends on beside its definition.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rank {
+    /// An attempt of it has failed.
+    again: bool,
+    /// The priority of the backfill that made it.
+    priority: Option<u32>,
+}
+
+impl Rank {
+    pub(super) fn of(run: &Run) -> Self {
+        Self {
+            again: run.has_failed(),
+            priority: run.backfill.map(|mark| mark.priority),
+        }
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Line {
     pub(super) requirement: Requirement,
@@ -340,12 +358,27 @@ impl Line {
 }
 
 impl Engine {
-    /// The line of a run of a definition, of which an attempt has failed when `again`; a new line finds its workers first.
-    pub(super) fn line_of(&mut self, compiled: &Compiled, again: bool) -> LineIx {
-        let (key, requirement) = compiled.wanted(again);
+    /// The line of a run of a definition; a new line finds its workers first.
+    pub(super) fn line_of(&mut self, compiled: &Compiled, rank: Rank) -> LineIx {
+        if let Some(priority) = rank.priority {
+            return self.line_with_priority(compiled, priority);
+        }
+        let (key, requirement) = compiled.wanted(rank.again);
         match self.lines.find(key) {
             Some(ix) => ix,
             None => self.add_line(Arc::clone(key), requirement.clone()),
+        }
+    }
+
+    fn line_with_priority(&mut self, compiled: &Compiled, priority: u32) -> LineIx {
+        let requirement = Requirement {
+            priority,
+            ..compiled.requirement.clone()
+        };
+        let key = requirement.park_key();
+        match self.lines.find(&key) {
+            Some(ix) => ix,
+            None => self.add_line(Arc::from(key), requirement),
         }
     }
 

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use crate::fault::{Fault, armed};
 use crate::model::{Now, Run, RunId, RunState, WallMs};
 
-use super::admit::Enter;
 use super::delays::minute_of_key;
+use super::enter_line::Enter;
 use super::turns::TurnRef;
 use super::{Engine, Input, LOAD_ROWS, LoadKey, LoadRequest, Loaded, LoadedRow, Step};
 
@@ -25,7 +25,10 @@ pub(super) struct Loads {
 impl Loads {
     fn request(&mut self, tag: u64, keys: Vec<LoadKey>, now: WallMs) -> LoadRequest {
         self.next_id += 1;
-        self.outstanding.insert(self.next_id, tag);
+        // Times may take long to be read and bring no row: no mark has to wait for them.
+        let rows = keys.iter().any(|key| !matches!(key, LoadKey::Times(_)));
+        let waited_for = if rows { tag } else { u64::MAX };
+        self.outstanding.insert(self.next_id, waited_for);
         LoadRequest {
             id: self.next_id,
             tag,
@@ -101,6 +104,11 @@ impl Engine {
                 let seq = self.building_seq();
                 self.letters.loaded(run, there, seq);
             }
+            LoadedRow::Backfill(id, row) => {
+                let seq = self.building_seq();
+                self.backfills.loaded(id, row, seq);
+            }
+            LoadedRow::Times(wanted, page) => self.take_times(now, &wanted, page),
             LoadedRow::Due { before, jobs } => self.take_due(now, before, jobs),
             LoadedRow::Swept { cause, jobs } => self.take_swept(now, &cause, jobs),
             LoadedRow::CalendarUsers(calendar, jobs) => {
@@ -184,6 +192,7 @@ impl Engine {
         let safe = self.safe_seq();
         self.keys.forget(safe);
         self.letters.forget(safe);
+        self.backfills.forget(safe);
         self.runs.left.forget(safe);
         self.jobs.forget_tombstones(safe);
     }

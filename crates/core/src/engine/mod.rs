@@ -16,8 +16,8 @@
 //!
 //! A broken invariant panics: the driver drops the engine and boots it anew.
 
-mod admit;
 mod admit_run;
+mod backfills;
 mod batch;
 mod boot;
 mod breaker;
@@ -30,6 +30,7 @@ mod delays;
 mod dispatch;
 mod drains;
 mod effect;
+mod enter_line;
 mod evict;
 mod figures;
 mod fire_job;
@@ -78,12 +79,13 @@ pub use figures::{Figures, LineFigures};
 pub use fleet_view::{WorkerState, WorkerView};
 pub use input::{
     AttemptRef, Command, Condition, Enforcement, Finished, Heartbeat, Hello, Input, JobRef,
-    LOAD_ROWS, Load, LoadKey, LoadRequest, Loaded, LoadedRow, NewToken, Obedience, Rerun, StreamId,
-    Ticket, Trigger, When, WorkerEvent,
+    LOAD_ROWS, Load, LoadKey, LoadRequest, Loaded, LoadedRow, NewBackfill, NewToken, Obedience,
+    Rerun, StreamId, Ticket, TimesWanted, Trigger, When, WorkerEvent,
 };
 
 pub use queue_view::{Held, Hindrance, KeyView, QueueView};
 
+use backfills::Backfills;
 use batch::Building;
 use calendars::Calendars;
 use clock::Hold;
@@ -169,6 +171,7 @@ pub struct Engine {
     keys: Keys,
     locks: Locks,
     letters: Letters,
+    backfills: Backfills,
     loads: Loads,
     tokens: BTreeMap<TokenId, TokenRow>,
     settings: BTreeMap<SettingKey, SettingRow>,

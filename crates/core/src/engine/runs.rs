@@ -10,7 +10,7 @@ use crate::model::{
 };
 
 use super::jobs::{Compiled, Job};
-use super::lines::{LineIx, Waiting};
+use super::lines::{LineIx, Rank, Waiting};
 use super::marks::Marks;
 use super::pens::PenId;
 use super::turns::TurnRef;
@@ -116,6 +116,7 @@ pub(super) fn fresh_run(id: RunId, job: &Job, origin: Origin, actor: Actor, now:
         parent_run: None,
         root_run: None,
         rerun_of: None,
+        backfill: None,
         shard: None,
         not_before: None,
         start_by: None,
@@ -158,11 +159,15 @@ impl Engine {
             self.create_penned(run, compiled, &gates);
             return;
         }
-        let line = self.line_of(compiled, false);
+        let line = self.line_of(compiled, Rank::of(&run));
         if self.lines.must_park(line) {
             let seq = self.building_seq();
-            run.parked = Some(compiled.park_key.to_string());
+            run.parked = Some(self.lines.line(line).key().to_owned());
             self.lines.parked(line, seq);
+            if run.backfill.is_some() {
+                // Its backfill may ask for it before it is in the store.
+                self.runs.left.put(run.id, seq, ());
+            }
             self.building.run_parked(run);
         } else {
             let waiting = Waiting::of(&run);
@@ -241,6 +246,9 @@ impl Engine {
         self.tell_breaker(now, &run, state, reason);
         if state == RunState::Failed && compiled.retry.dead_letter == DeadLetter::Keep {
             self.keep_letter(&run);
+        }
+        if let Some(mark) = run.backfill {
+            self.backfilled_run_ended(now, &run, mark);
         }
         self.building.run_finished(run);
         self.effect(Effect::RunChanged { run: id });

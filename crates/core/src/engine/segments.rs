@@ -6,7 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::fault::{Fault, armed};
-use crate::model::{AuditId, Fence, JobId, RunId, SegmentId, SegmentRow, TokenId, WallMs};
+use crate::model::{
+    AuditId, BackfillId, Fence, JobId, RunId, SegmentId, SegmentRow, TokenId, WallMs,
+};
 use crate::model::{raw_floor, raw_next};
 
 /// How far ahead a raised mark lies: a row written every few seconds for each busy segment.
@@ -73,6 +75,10 @@ impl Segments {
 
     pub(super) fn audit_id(&mut self, segment: SegmentId, now: WallMs) -> AuditId {
         AuditId(self.draw(segment, now))
+    }
+
+    pub(super) fn backfill_id(&mut self, segment: SegmentId, now: WallMs) -> BackfillId {
+        BackfillId(self.draw(segment, now))
     }
 
     /// A fence from the same sequence: it grows strictly over the segment, and so over each run and key in it.

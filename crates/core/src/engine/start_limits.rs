@@ -21,6 +21,7 @@ use crate::model::{Now, Reason, Run, RunId, RunState, WallMs};
 use crate::schedule::format_duration;
 use crate::wheel;
 
+use super::lines::Rank;
 use super::time::Timer;
 use super::{Engine, LOAD_ROWS, LoadKey};
 
@@ -206,8 +207,12 @@ impl Engine {
 
     /// A run that waits in memory was not given to a worker in time.
     pub(super) fn fail_start(&mut self, now: Now, id: RunId) {
-        let compiled = std::sync::Arc::clone(&self.runs.expect(id).compiled);
-        let line = self.line_of(&compiled, false);
+        let resident = self.runs.expect(id);
+        let (rank, compiled) = (
+            Rank::of(&resident.run),
+            std::sync::Arc::clone(&resident.compiled),
+        );
+        let line = self.line_of(&compiled, rank);
         let why = if self.lines.line(line).members().is_empty() {
             "no worker that can run it was connected and had room"
         } else {

@@ -15,7 +15,7 @@ use crate::model::{
     BreakerRow, CancelRequest, JobId, Keep, Now, OnFull, Pass, Reason, Run, RunId, RunState, WallMs,
 };
 
-use super::admit::Enter;
+use super::enter_line::Enter;
 use super::jobs::Job;
 use super::time::Timer;
 use super::{Engine, LoadKey};

@@ -18,7 +18,7 @@ pub enum AuditAction {
     Paused,
     Resumed,
     Deleted,
-    /// A run was asked to stop.
+    /// A run was asked to stop, or a backfill ended.
     Cancelled,
     /// A token lost its right for ever.
     Revoked,
@@ -78,10 +78,11 @@ pub enum AuditKind {
     Lock,
     Queue,
     Worker,
+    Backfill,
 }
 
 impl AuditKind {
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Job,
         Self::Calendar,
         Self::Run,
@@ -90,6 +91,7 @@ impl AuditKind {
         Self::Lock,
         Self::Queue,
         Self::Worker,
+        Self::Backfill,
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -102,6 +104,7 @@ impl AuditKind {
             Self::Lock => "lock",
             Self::Queue => "queue",
             Self::Worker => "worker",
+            Self::Backfill => "backfill",
         }
     }
 }
@@ -112,7 +115,7 @@ pub struct AuditObject {
     pub kind: AuditKind,
     /// `None` for what belongs to the whole installation.
     pub namespace: Option<NamespaceName>,
-    /// Its name; of a run its id.
+    /// Its name; of a run or a backfill its id.
     pub name: String,
 }
 

@@ -166,6 +166,16 @@ text_id!(
     /// An entry of the audit log.
     AuditId, "aud_", "audit entry"
 );
+text_id!(
+    /// A backfill.
+    BackfillId, "bf_", "backfill"
+);
+
+impl BackfillId {
+    pub fn segment(self) -> SegmentId {
+        id_segment(self.0)
+    }
+}
 
 impl RunId {
     pub fn segment(self) -> SegmentId {

@@ -106,6 +106,18 @@ impl Limits {
     pub const BREAKER_PROBES: u32 = 100;
     /// Thirty days.
     pub const BREAKER_COOLDOWN_MS: u64 = 30 * 86_400_000;
+    /// Backfills of one installation that are not over; all of them are held in memory.
+    pub const BACKFILLS: usize = 100;
+    /// Backfills that are over and still listed; beyond, the oldest go.
+    pub const BACKFILLS_KEPT: usize = 10_000;
+    /// How long a backfill that is over is listed: ninety days.
+    pub const BACKFILL_MS: i64 = 90 * 86_400_000;
+    /// Times of the schedule that one backfill goes through.
+    pub const BACKFILL_TIMES: u64 = 100_000;
+    /// Runs of one backfill that are under way at once; its row names them.
+    pub const BACKFILL_ACTIVE: u32 = 100;
+    /// Written with each change of a backfill, so less than a run may have.
+    pub const BACKFILL_PARAMS_BYTES: usize = 16 * 1024;
     pub const PRIORITY: u32 = 9;
     pub const WEIGHT: u32 = 10_000;
     pub const IDEMPOTENCY_KEY_CHARS: usize = 256;

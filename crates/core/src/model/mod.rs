@@ -4,6 +4,7 @@
 //! engine changes these values, a store keeps them, the API shows them; none of them knows how.
 
 mod audit_entry;
+mod backfill;
 mod breaker;
 mod calendar;
 mod checkpoint;
@@ -34,6 +35,9 @@ mod task;
 mod time;
 
 pub use audit_entry::{AuditAction, AuditEntry, AuditKind, AuditObject};
+pub use backfill::{
+    BackfillMark, BackfillOrder, BackfillPlan, BackfillRow, BackfillState, BackfillWhich,
+};
 pub use breaker::{Breaker, BreakerPolicy, BreakerRow, Open, Pass};
 pub use calendar::{
     CalendarKind, CalendarRef, CalendarSpec, CalendarVersion, SweepCause, SweepRow, Weekday,
@@ -43,8 +47,8 @@ pub use diff::{Change, diff};
 pub use drain::{DrainRow, WorkerRef, check_drain_deadline};
 pub use gate::{GateKey, parked_at, pen_key};
 pub use id::{
-    AuditId, Epoch, Fence, IdError, JobId, ProcessId, RunId, SegmentId, SessionId, TokenId,
-    id_created_ms, id_floor, id_segment,
+    AuditId, BackfillId, Epoch, Fence, IdError, JobId, ProcessId, RunId, SegmentId, SessionId,
+    TokenId, id_created_ms, id_floor, id_segment,
 };
 pub(crate) use id::{raw_floor, raw_next};
 pub(crate) use job::check_params;

@@ -18,8 +18,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Actor, Fence, JobId, JsonText, NamespaceName, ProcessId, Retention, RunId, Standing, Verdict,
-    WallMs, WorkerName,
+    Actor, BackfillMark, Fence, JobId, JsonText, NamespaceName, ProcessId, Retention, RunId,
+    Standing, Verdict, WallMs, WorkerName,
 };
 
 #[derive(
@@ -77,6 +77,8 @@ pub enum Origin {
     Schedule,
     /// A call of the API, the CLI or an SDK.
     Api,
+    /// A backfill, for a time that had passed.
+    Backfill,
 }
 
 /// Why a run changed state.
@@ -326,6 +328,8 @@ pub struct Run {
     pub parent_run: Option<RunId>,
     pub root_run: Option<RunId>,
     pub rerun_of: Option<RunId>,
+    /// The backfill that made it.
+    pub backfill: Option<BackfillMark>,
     pub shard: Option<(u32, u32)>,
     /// No attempt is made before this: it waits to be tried again.
     pub not_before: Option<WallMs>,

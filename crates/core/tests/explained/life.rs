@@ -57,6 +57,7 @@ impl Life {
             parent_run: None,
             root_run: None,
             rerun_of: None,
+            backfill: None,
             shard: None,
             not_before: None,
             start_by: None,

@@ -93,6 +93,11 @@ fn notifications() {
 }
 
 #[test]
+fn backfill() {
+    read_beside(Some("drumtower dev"), "docs/concepts/backfill.md", 0);
+}
+
+#[test]
 fn checkpoints() {
     read_beside(Some("drumtower dev"), "docs/concepts/checkpoints.md", 0);
 }

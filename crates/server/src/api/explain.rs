@@ -7,11 +7,10 @@ use axum::response::{IntoResponse, Response};
 use drumtower_core::engine::{JobRef, Refusal};
 use drumtower_core::explain::run::Obstacle;
 use drumtower_core::explain::{self, Answer, History, Row, RunFact, Runs, Timeline};
-use drumtower_core::model::{JobRecord, JobVersion, Origin, Requirement, Run, RunId, WallMs};
+use drumtower_core::model::{JobRecord, Origin, Requirement, Run, RunId, WallMs};
 use drumtower_store::{Error, Read, RunFilter};
 
 use super::cursor::{self, Listing};
-use super::eras::Known;
 use super::explain_view::{Explanation, RowView};
 use super::gate::JobPath;
 use super::problem::Problem;
@@ -19,6 +18,7 @@ use super::query::Parameters;
 use super::time::{self, Time};
 use super::{Edge, page};
 use crate::driver::Waiter;
+use crate::history::{Known, kept_since, versions};
 
 const DAY_MS: i64 = 86_400_000;
 const DEFAULT_ROWS: usize = 1000;
@@ -161,29 +161,6 @@ fn answer(store: &dyn Read, asked: &Asked) -> Result<Option<(Answer, Requirement
     let more = Some(reach).filter(|reach| *reach < asked.to);
     answer.next = answer.next.or(more);
     Ok(Some((answer, record.version.spec.requirement())))
-}
-
-/// The versions in force from `from` on, oldest first.
-fn versions(store: &dyn Read, record: &JobRecord, from: WallMs) -> Result<Vec<JobVersion>, Error> {
-    let mut versions = vec![record.version.clone()];
-    while let Some(oldest) = versions.last()
-        && oldest.created >= from
-        && oldest.version > 1
-        && let Some(before) = store.job_version(record.row.id, oldest.version - 1)?
-    {
-        versions.push(before);
-    }
-    versions.reverse();
-    Ok(versions)
-}
-
-/// Runs created before this may be gone.
-fn kept_since(versions: &[JobVersion], now: WallMs) -> WallMs {
-    let ages = versions
-        .iter()
-        .map(|version| version.spec.retention.age_ms());
-    let since = ages.map(|age| age.map_or(WallMs(i64::MIN), |age| now.plus(-age)));
-    since.min().unwrap_or(now)
 }
 
 /// The runs that the schedule made for times in `[from, to)`. They were created at their time or later.

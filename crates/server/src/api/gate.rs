@@ -12,8 +12,8 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::MethodRouter;
 use drumtower_core::engine::JobRef;
 use drumtower_core::model::{
-    CalendarName, CalendarRef, JobName, LockName, LockRef, NamespaceName, QueueName, QueueRef,
-    RunId, SettingKey, TokenId, WorkerName,
+    BackfillId, CalendarName, CalendarRef, JobName, LockName, LockRef, NamespaceName, QueueName,
+    QueueRef, RunId, SettingKey, TokenId, WorkerName,
 };
 
 use super::Edge;
@@ -108,6 +108,9 @@ pub struct RunPath(pub RunId);
 
 /// The namespace that a path names, and the run.
 pub struct LetterPath(pub NamespaceName, pub RunId);
+
+/// The backfill that a path names.
+pub struct BackfillPath(pub BackfillId);
 
 /// The worker that a path names.
 pub struct WorkerPath(pub WorkerName);
@@ -204,6 +207,14 @@ impl<S: Send + Sync> FromRequestParts<S> for NamespacePath {
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for RunPath {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        Ok(Self(last(parts, state).await?.parse()?))
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for BackfillPath {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {

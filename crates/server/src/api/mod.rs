@@ -5,6 +5,8 @@
 //! names its handler in [`handler_of`], and the compiler misses no row.
 
 mod audit;
+mod backfill_view;
+mod backfills;
 mod backups;
 mod batch;
 mod body;
@@ -13,7 +15,6 @@ mod calendar_view;
 mod calendars;
 pub mod changes;
 pub mod cursor;
-mod eras;
 mod explain;
 mod explain_run;
 mod explain_view;
@@ -226,6 +227,14 @@ fn handler_of(operation: Operation, verb: MethodFilter) -> Option<MethodRouter<E
         Operation::ShowLetter => on(verb, letters::show),
         Operation::RequeueLetters => on(verb, letters::requeue),
         Operation::DiscardLetters => on(verb, letters::discard),
+        Operation::CreateBackfill => on(verb, backfills::create),
+        Operation::PreviewBackfill => on(verb, backfills::preview),
+        Operation::ListJobBackfills => on(verb, backfills::list_of_job),
+        Operation::ListBackfills => on(verb, backfills::list),
+        Operation::ShowBackfill => on(verb, backfills::show),
+        Operation::PauseBackfill => on(verb, backfills::pause),
+        Operation::ResumeBackfill => on(verb, backfills::resume),
+        Operation::CancelBackfill => on(verb, backfills::cancel),
         Operation::ReadLogs => on(verb, logs::read),
         Operation::ShowOverview => on(verb, overview::show),
         Operation::ShowMetrics => on(verb, metrics::show),

@@ -15,12 +15,12 @@ use serde::{Deserialize, Serialize};
 
 use super::Edge;
 use super::body::{self, Bounded};
-use super::eras::Known;
 use super::gate::JobPath;
 use super::problem::Problem;
 use super::query::Parameters;
 use super::time::{self, Time};
 use crate::auth::Principal;
+use crate::history::Known;
 
 const DEFAULT_COUNT: usize = 10;
 

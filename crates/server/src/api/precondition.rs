@@ -35,6 +35,11 @@ pub const SETTING: Tags = Tags {
     prefix: "s",
 };
 
+pub const BACKFILL: Tags = Tags {
+    noun: "backfill",
+    prefix: "b",
+};
+
 impl Tags {
     /// The ETag of a revision.
     pub fn etag(self, revision: u64) -> HeaderValue {

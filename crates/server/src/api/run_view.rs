@@ -1,8 +1,8 @@
 //! A run as callers see it: in full, and as a line of a listing without what can be large.
 
 use drumtower_core::model::{
-    Actor, Attempt, AttemptEnd, AttemptOutcome, CheckpointMark, JobId, JobName, JsonText,
-    NamespaceName, Origin, Progress, Reason, Run, RunId, RunState, Verdict, WorkerName,
+    Actor, Attempt, AttemptEnd, AttemptOutcome, BackfillId, CheckpointMark, JobId, JobName,
+    JsonText, NamespaceName, Origin, Progress, Reason, Run, RunId, RunState, Verdict, WorkerName,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -43,6 +43,8 @@ pub struct RunView<'a> {
     overlap_key: Option<&'a str>,
     /// It waits for its turn because others of the job have not ended.
     queued: bool,
+    /// The backfill that made it.
+    backfill: Option<BackfillId>,
     cancel: Option<Deed<'a>>,
     /// What it waits for while it is PENDING.
     waiting: Option<&'a str>,
@@ -179,6 +181,7 @@ impl<'a> From<&'a Named> for RunView<'a> {
             rerun_of: run.rerun_of,
             overlap_key: run.standing.key.as_deref(),
             queued: run.standing.queued,
+            backfill: run.backfill.map(|mark| mark.backfill),
             cancel: run.cancel.as_ref().map(|cancel| Deed {
                 at: cancel.at.into(),
                 actor: &cancel.actor,

@@ -21,7 +21,7 @@ use super::page::{self, Page};
 use super::problem::Problem;
 use super::query::Parameters;
 use super::run_view::{Named, RunSummary, RunView};
-use super::{Edge, internal, time};
+use super::{Edge, backfills, internal, time};
 use crate::auth::Principal;
 use crate::driver::Waiter;
 
@@ -31,6 +31,7 @@ const KNOWN: &[&str] = &[
     "job_id",
     "state",
     "origin",
+    "backfill",
     "since",
     "until",
     "limit",
@@ -230,6 +231,11 @@ async fn filter(
         job = Some(record.ok_or(Refusal::NoSuchJob(wanted))?.row.id);
     }
     let origin = parameters.text("origin")?.map(origin).transpose()?;
+    let backfill = parameters.one("backfill")?;
+    if let (Some(id), None) = (backfill, job) {
+        // Its runs are looked for among those of its job.
+        job = Some(backfills::find(edge, principal, id).await?.job);
+    }
     let since = parameters.instant("since")?;
     if let (Some(since), Some(until)) = (since, parameters.instant("until")?)
         && since >= until
@@ -244,6 +250,7 @@ async fn filter(
         job,
         states,
         origin,
+        backfill,
         since: since.map(run_ids_from),
     })
 }
@@ -252,9 +259,10 @@ fn origin(text: &str) -> Result<Origin, Problem> {
     match text {
         "schedule" => Ok(Origin::Schedule),
         "api" => Ok(Origin::Api),
+        "backfill" => Ok(Origin::Backfill),
         _ => Err(Problem::parameter(
             "origin",
-            format!("origin: `{text}` is not one of schedule, api"),
+            format!("origin: `{text}` is not one of schedule, api, backfill"),
         )),
     }
 }

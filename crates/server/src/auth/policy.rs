@@ -51,6 +51,14 @@ pub enum Operation {
     ShowLetter,
     RequeueLetters,
     DiscardLetters,
+    CreateBackfill,
+    PreviewBackfill,
+    ListJobBackfills,
+    ListBackfills,
+    ShowBackfill,
+    PauseBackfill,
+    ResumeBackfill,
+    CancelBackfill,
     ReadLogs,
     FollowChanges,
     ShowMetrics,
@@ -126,6 +134,7 @@ const WORK: Who = Who::Roles(&[Role::Admin, Role::Worker]);
 const ANY_ROLE: Who = Who::Roles(&[Role::Admin, Role::Operator, Role::Viewer, Role::Worker]);
 
 const JOB: &str = "/api/v1/namespaces/{namespace}/jobs/{name}";
+const BACKFILLS: &str = "/api/v1/namespaces/{namespace}/jobs/{name}/backfills";
 const CALENDAR: &str = "/api/v1/namespaces/{namespace}/calendars/{name}";
 
 const QUEUE: &str = "/api/v1/namespaces/{namespace}/queues/{name}";
@@ -326,6 +335,44 @@ pub const DOORS: &[Door] = &[
         Operation::DiscardLetters,
         Verb::Post,
         "/api/v1/namespaces/{namespace}/deadletters:discard",
+        ACT,
+    ),
+    rest(Operation::CreateBackfill, Verb::Post, BACKFILLS, ACT),
+    rest(
+        Operation::PreviewBackfill,
+        Verb::Post,
+        "/api/v1/namespaces/{namespace}/jobs/{name}/backfills:preview",
+        LOOK,
+    ),
+    rest(Operation::ListJobBackfills, Verb::Get, BACKFILLS, LOOK),
+    rest(
+        Operation::ListBackfills,
+        Verb::Get,
+        "/api/v1/backfills",
+        LOOK,
+    ),
+    rest(
+        Operation::ShowBackfill,
+        Verb::Get,
+        "/api/v1/backfills/{id}",
+        LOOK,
+    ),
+    rest(
+        Operation::PauseBackfill,
+        Verb::Post,
+        "/api/v1/backfills/{id}/pause",
+        ACT,
+    ),
+    rest(
+        Operation::ResumeBackfill,
+        Verb::Post,
+        "/api/v1/backfills/{id}/resume",
+        ACT,
+    ),
+    rest(
+        Operation::CancelBackfill,
+        Verb::Post,
+        "/api/v1/backfills/{id}/cancel",
         ACT,
     ),
     rest(

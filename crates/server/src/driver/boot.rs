@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use drumtower_core::engine::{self, Boot};
 use drumtower_core::model::{JobId, Limits, Run, SessionId, WallMs};
-use drumtower_store::{Commit, Error, Read, Store};
+use drumtower_store::{BackfillFilter, Commit, Error, Read, Store};
 
 use super::Options;
 
@@ -53,7 +53,13 @@ pub fn take(
 /// Reads what the sessions before left.
 pub fn read(reader: &dyn Read, taken: Taken) -> Result<Boot, Error> {
     let active = active_runs(reader)?;
-    let (jobs, versions) = jobs_of(reader, &active)?;
+    let open = BackfillFilter {
+        open: true,
+        ..BackfillFilter::default()
+    };
+    let backfills = reader.backfills(&open, None, usize::MAX)?;
+    let of_backfills = backfills.iter().map(|row| (row.job, row.job_version));
+    let (jobs, versions) = jobs_of(reader, pinned_to(&active).chain(of_backfills))?;
     Ok(Boot {
         session: taken.session,
         seq: taken.seq,
@@ -66,6 +72,7 @@ pub fn read(reader: &dyn Read, taken: Taken) -> Result<Boot, Error> {
         locks: reader.locks(None, None, usize::MAX)?,
         drains: reader.drains()?,
         first_start_by: reader.parked_starts(WallMs(i64::MIN), None, 0)?.next,
+        backfills,
         jobs,
         versions,
         active,
@@ -105,23 +112,34 @@ type Definitions = (
     Vec<drumtower_core::model::JobVersion>,
 );
 
-/// The jobs of these runs, and the versions they are pinned to where those are not current.
-pub(super) fn jobs_of(reader: &dyn Read, runs: &[Run]) -> Result<Definitions, Error> {
-    let ids: BTreeSet<JobId> = runs.iter().map(|run| run.job).collect();
+/// The versions that runs are pinned to.
+pub(super) fn pinned_to(runs: &[Run]) -> impl Iterator<Item = (JobId, u32)> {
+    runs.iter().map(|run| (run.job, run.job_version))
+}
+
+/// The jobs that something is pinned to, and the versions where those are not current.
+pub(super) fn jobs_of(
+    reader: &dyn Read,
+    pinned: impl Iterator<Item = (JobId, u32)>,
+) -> Result<Definitions, Error> {
+    let pinned: BTreeSet<(JobId, u32)> = pinned.collect();
+    let ids: BTreeSet<JobId> = pinned.iter().map(|(job, _)| *job).collect();
     let mut jobs = Vec::with_capacity(ids.len());
     for id in ids {
-        let missing = || Error::Corrupt(format!("{id} has runs but no row"));
+        let missing = || Error::Corrupt(format!("{id} is in use but has no row"));
         jobs.push(reader.job(id)?.ok_or_else(missing)?);
     }
-    let pinned: BTreeSet<(JobId, u32)> =
-        runs.iter().map(|run| (run.job, run.job_version)).collect();
     let current: BTreeSet<(JobId, u32)> = jobs
         .iter()
         .map(|job| (job.row.id, job.row.version))
         .collect();
     let mut versions = Vec::new();
     for (id, version) in pinned.difference(&current) {
-        let missing = || Error::Corrupt(format!("version {version} of {id} has runs but no row"));
+        let missing = || {
+            Error::Corrupt(format!(
+                "version {version} of {id} is in use but has no row"
+            ))
+        };
         versions.push(reader.job_version(*id, *version)?.ok_or_else(missing)?);
     }
     Ok((jobs, versions))

@@ -4,7 +4,8 @@ use drumtower_core::engine::{LOAD_ROWS, LoadKey, LoadRequest, Loaded, LoadedRow}
 use drumtower_core::model::{Run, SweepCause, WallMs};
 use drumtower_store::{Error, Read};
 
-use super::boot::jobs_of;
+use super::boot::{jobs_of, pinned_to};
+use crate::history;
 
 /// Reads everything a request asks for.
 pub fn load(reader: &dyn Read, request: &LoadRequest) -> Result<Loaded, Error> {
@@ -45,6 +46,13 @@ fn load_key(
         LoadKey::Letter(run) => {
             let there = reader.letter(*run)?.is_some();
             rows.push(LoadedRow::Letter(*run, there));
+        }
+        LoadKey::Backfill(id) => {
+            rows.push(LoadedRow::Backfill(*id, reader.backfill(*id)?));
+        }
+        LoadKey::Times(wanted) => {
+            let page = history::page(reader, wanted, now)?;
+            rows.push(LoadedRow::Times(wanted.clone(), page));
         }
         LoadKey::Due { before, after } => {
             let jobs = reader.jobs_due(*before, *after, LOAD_ROWS)?;
@@ -103,7 +111,7 @@ fn load_key(
 
 /// A run is useless to the engine without its job and pinned version, so they go before it.
 fn definitions(reader: &dyn Read, runs: &[Run], rows: &mut Vec<LoadedRow>) -> Result<(), Error> {
-    let (jobs, versions) = jobs_of(reader, runs)?;
+    let (jobs, versions) = jobs_of(reader, pinned_to(runs))?;
     rows.extend(jobs.into_iter().map(LoadedRow::Job));
     rows.extend(versions.into_iter().map(LoadedRow::Version));
     Ok(())

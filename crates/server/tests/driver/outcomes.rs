@@ -251,6 +251,7 @@ fn with_impossible_run(store: &mut Memory) {
         parent_run: None,
         root_run: None,
         rerun_of: None,
+        backfill: None,
         shard: None,
         not_before: None,
         start_by: None,

@@ -35,6 +35,11 @@ async fn every_code_can_be_met_and_leads_to_its_page() {
     server.stop().await;
 }
 
+/// A backfill of a day.
+fn day() -> serde_json::Value {
+    json!({"from": "2026-01-01T00:00:00Z", "to": "2026-01-02T00:00:00Z"})
+}
+
 /// A refusal of this kind: by `server` where a plain one can give it, else by one that is made to fail.
 async fn provoke(server: &Server, kind: Kind) -> Answer {
     let admin = server.admin();
@@ -59,6 +64,28 @@ async fn provoke(server: &Server, kind: Kind) -> Answer {
         Kind::NoSuchLetter => {
             let path = "/api/v1/namespaces/default/deadletters/run_0000000000001";
             admin.get(path).await
+        }
+        Kind::NoSuchBackfill => admin.get("/api/v1/backfills/bf_0000000000001").await,
+        Kind::BackfillInTheWay => {
+            let mut user = manifest.clone();
+            user["schedule"] = json!([{"every": "1h"}]);
+            let path = "/api/v1/namespaces/default/jobs/hourly";
+            admin.put(path, &user).await.success();
+            let path = format!("{path}/backfills");
+            admin.post(&path, &day()).await.expect(201);
+            admin.post(&path, &day()).await
+        }
+        Kind::BackfillOver => {
+            let mut user = manifest.clone();
+            user["schedule"] = json!([{"every": "1h"}]);
+            let path = "/api/v1/namespaces/default/jobs/over";
+            admin.put(path, &user).await.success();
+            let path = format!("{path}/backfills");
+            let made = admin.post(&path, &day()).await.expect(201);
+            let path = format!("/api/v1/backfills/{}", made["id"].as_str().unwrap());
+            let cancel = format!("{path}/cancel");
+            admin.post(&cancel, &json!({})).await.expect(200);
+            admin.post(&format!("{path}/pause"), &json!({})).await
         }
         Kind::NoSuchToken => admin.delete("/api/v1/tokens/tok_0000000000001").await,
         Kind::NoSuchLock => admin.get(LOCK).await,

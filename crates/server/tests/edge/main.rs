@@ -1,5 +1,6 @@
 //! The edge as callers meet it: a real server on a loopback port, real HTTP, real streams, the embedded store.
 
+mod backfills;
 mod backups;
 mod batches;
 mod calendars;

@@ -41,9 +41,10 @@ fn name<'a>(path: &str, other: &'a str) -> &'a str {
 
 /// The path with something in it for each parameter.
 fn filled(path: &str) -> String {
-    let id = match path.contains("/tokens/") {
-        true => "tok_0000000000001",
-        false => "run_0000000000001",
+    let id = match path {
+        path if path.contains("/tokens/") => "tok_0000000000001",
+        path if path.contains("/backfills/") => "bf_0000000000001",
+        _ => "run_0000000000001",
     };
     path.replace("{namespace}", "default")
         .replace("{name}", name(path, "x"))

@@ -86,6 +86,14 @@ fn expected(operation: Operation) -> [u16; 8] {
         Operation::ShowLetter => [401, 401, 404, 404, 403, 404, 403, 403],
         Operation::RequeueLetters => [401, 401, 403, 200, 403, 200, 403, 403],
         Operation::DiscardLetters => [401, 401, 403, 200, 403, 200, 403, 403],
+        Operation::CreateBackfill => [401, 401, 403, 201, 403, 201, 403, 403],
+        Operation::PreviewBackfill => [401, 401, 200, 200, 403, 200, 403, 403],
+        Operation::ListJobBackfills => [401, 401, 200, 200, 403, 200, 403, 403],
+        Operation::ListBackfills => [401, 401, 200, 200, 403, 200, 200, 200],
+        Operation::ShowBackfill => [401, 401, 200, 200, 403, 200, 404, 404],
+        Operation::PauseBackfill => [401, 401, 403, 200, 403, 200, 404, 404],
+        Operation::ResumeBackfill => [401, 401, 403, 200, 403, 200, 404, 404],
+        Operation::CancelBackfill => [401, 401, 403, 200, 403, 200, 404, 404],
         Operation::ReadLogs => [401, 401, 200, 200, 403, 200, 404, 404],
         Operation::RevokeToken => [401, 401, 403, 403, 403, 204, 403, 404],
         // The token asked for is one of namespace `a`.
@@ -146,7 +154,19 @@ async fn callers(server: &Server) -> Vec<Caller> {
 }
 
 fn manifest() -> Value {
-    json!({"kind": "Job", "task": {"exec": {"argv": ["true"]}}})
+    json!({"kind": "Job", "task": {"exec": {"argv": ["true"]}}, "schedule": [{"every": "1h"}]})
+}
+
+/// A backfill with one time in it.
+fn hour() -> Value {
+    json!({"from": "2026-01-01T00:00:00Z", "to": "2026-01-01T01:00:00Z"})
+}
+
+/// One that is under way: nobody runs what it makes.
+async fn backfill(server: &Server, job: &str) -> String {
+    let path = format!("/api/v1/namespaces/a/jobs/{job}/backfills");
+    let made = server.admin().post(&path, &hour()).await.expect(201);
+    made["id"].as_str().unwrap().to_owned()
 }
 
 fn calendar() -> Value {
@@ -224,10 +244,10 @@ async fn knock(server: &Server, caller: &Caller, operation: Operation, call: Cal
         Call::Rpc(_) => return dial(server, caller).await,
         Call::Rest(verb, path) => (verb, path),
     };
-    let id = if operation == Operation::RevokeToken {
-        &objects.token
-    } else {
-        &objects.run
+    let id = match path {
+        _ if operation == Operation::RevokeToken => objects.token.clone(),
+        path if path.contains("/backfills/") => backfill(server, &objects.job).await,
+        _ => objects.run.clone(),
     };
     let name = match operation {
         Operation::PutJob | Operation::PutCalendar | Operation::PutQueue => rand_name(),
@@ -241,7 +261,7 @@ async fn knock(server: &Server, caller: &Caller, operation: Operation, call: Cal
         .replace("{name}", &name)
         .replace("{code}", "stale")
         .replace("{version}", "1")
-        .replace("{id}", id);
+        .replace("{id}", &id);
     let body = match operation {
         Operation::PutJob => Some(manifest()),
         Operation::RestoreJob => Some(json!({"version": 1})),
@@ -252,6 +272,7 @@ async fn knock(server: &Server, caller: &Caller, operation: Operation, call: Cal
         Operation::RequeueLetters | Operation::DiscardLetters => {
             Some(json!({"runs": [objects.run]}))
         }
+        Operation::CreateBackfill | Operation::PreviewBackfill => Some(hour()),
         Operation::PutCalendar => Some(calendar()),
         Operation::PutQueue => Some(queue()),
         Operation::PutSetting => Some(notify()),

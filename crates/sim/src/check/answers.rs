@@ -67,6 +67,7 @@ impl World {
             }
             Reply::Run(run) => self.check_cancelled(run),
             Reply::Job { record, .. } => self.check_job(record),
+            Reply::Backfill { row, .. } => self.check_backfill_told(row),
             _ => {}
         }
     }

@@ -56,6 +56,7 @@ impl World {
         self.check_overlap(changes);
         self.check_breakers(changes);
         self.checks.schedules(changes);
+        self.check_backfills(changes);
         self.check_counters();
     }
 

@@ -3,6 +3,7 @@
 //! | when | what |
 //! |---|---|
 //! | a commit becomes durable (`commits`) | V2 cursors, V4 start limits, V6 fences and marks, V7, V8, V11 overlap and limits (`limits`), V12 drains by key (`overlap`), V13, V14, circuit breakers (`breakers`); nobody is authorised for what has ended |
+//! | the same (`backfills`) | V2 each time of a backfill once, V8 its row tells of its runs, V11 not too many at once |
 //! | an effect is performed or an answer arrives (`answers`) | V9: what is told is durable |
 //! | a task is started (`leases`) | V3, V5, V6, V11 credit |
 //! | the world has come to rest (`rest`) | V1, V2, V10, V18 and the rest of the audit, with schedules expanded a second time |
@@ -10,6 +11,7 @@
 //! V16 is the world's own: it must come to rest. Nothing here asks the engine anything.
 
 mod answers;
+mod backfills;
 mod breakers;
 mod commits;
 mod leases;
@@ -21,11 +23,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use drumtower_audit::Record;
 use drumtower_core::model::{
-    Counters, Fence, JobId, NamespaceName, RunId, SegmentId, SessionId, WallMs, WorkerName,
+    BackfillId, Counters, Fence, JobId, NamespaceName, RunId, SegmentId, SessionId, WallMs,
+    WorkerName,
 };
 
 use crate::clock::At;
 
+use backfills::Made;
 use commits::Row;
 
 /// A promise that was not kept.
@@ -53,6 +57,7 @@ pub struct Checks {
     starts: BTreeMap<String, limits::Starts>,
     /// Workers that are drained, by name.
     drained: BTreeSet<WorkerName>,
+    backfills: BTreeMap<BackfillId, Made>,
     tallies: BTreeMap<NamespaceName, Counters>,
     /// The highest fence that a task was started with, for each run.
     started: BTreeMap<RunId, (u32, u64)>,

@@ -1,9 +1,9 @@
 //! What a user does next.
 
-use drumtower_core::engine::{JobRef, Obedience, Rerun, Trigger, When};
+use drumtower_core::engine::{JobRef, NewBackfill, Obedience, Rerun, Trigger, When};
 use drumtower_core::model::{
-    CalendarSpec, JobRecord, JobSpec, JsonText, NamespaceName, QueueName, QueueRef, QueueSpec,
-    Requirement, RunId, RunState, TaskNeed, WorkerName, WorkerRef,
+    BackfillId, CalendarSpec, JobRecord, JobSpec, JsonText, NamespaceName, QueueName, QueueRef,
+    QueueSpec, Requirement, RunId, RunState, TaskNeed, WorkerName, WorkerRef,
 };
 use drumtower_store::{JobFilter, Read, RunFilter};
 
@@ -30,6 +30,16 @@ pub enum Deed {
     Drain(WorkerRef, Option<u64>),
     ResumeWorker(WorkerRef),
     ResetWorker(WorkerRef),
+    Backfill(Box<NewBackfill>),
+    Tend(BackfillId, Tend),
+}
+
+/// What is done to a backfill.
+#[derive(Clone, Copy, Debug)]
+pub enum Tend {
+    Pause,
+    Resume,
+    Cancel { runs: bool },
 }
 
 impl Deed {
@@ -52,6 +62,8 @@ impl Deed {
             Self::Drain(..) => "drain worker",
             Self::ResumeWorker(_) => "resume worker",
             Self::ResetWorker(_) => "reset worker",
+            Self::Backfill(_) => "backfill",
+            Self::Tend(..) => "tend",
         }
     }
 
@@ -75,6 +87,8 @@ impl Deed {
             Self::Drain(worker, deadline) => format!("drain {} within {deadline:?}", worker.name),
             Self::ResumeWorker(worker) => format!("resume worker {}", worker.name),
             Self::ResetWorker(worker) => format!("reset worker {}", worker.name),
+            Self::Backfill(new) => format!("backfill of {}", new.job.name),
+            Self::Tend(id, tend) => format!("{tend:?} {id}"),
         }
     }
 
@@ -87,6 +101,9 @@ impl Deed {
 
     /// Whether doing it twice is doing it once.
     pub fn is_repeatable(&self) -> bool {
+        if let Self::Backfill(new) = self {
+            return new.idempotency_key.is_some();
+        }
         self.triggers()
             .iter()
             .all(|trigger| trigger.idempotency_key.is_some())
@@ -150,7 +167,7 @@ impl World {
             namespace: job.row.namespace.clone(),
             name: job.row.name.clone(),
         };
-        match random.below(100) {
+        match random.below(116) {
             0..10 => {
                 let spec = plan::edited(&job.version.spec, now, random);
                 Some(Deed::Put(Box::new(spec)))
@@ -167,8 +184,10 @@ impl World {
             34..44 => self.cancel(client),
             44..49 => self.rerun(client),
             49..52 => self.once_more(client),
-            48..53 => self.maintain(client),
-            48..50 => Some(Deed::ResetBreaker(name)),
+            52..57 => self.maintain(client),
+            57..59 => Some(Deed::ResetBreaker(name)),
+            59..63 => self.backfill(client, job),
+            63..68 => self.tend(client),
             _ => Some(Deed::Trigger(self.triggers(client, &name))),
         }
     }
@@ -215,11 +234,10 @@ impl World {
             user.keys += 1;
             let key = format!("c{client}-{}", user.keys);
             let customer = user.random.skewed(1, 4);
-            let customer = user.random.below(3);
             let params = format!("{{\"order\":{},\"customer\":{customer}}}", user.keys);
             let when = match user.random.below(12) {
-                0 => Some(When::After(user.random.skewed(1, 90_000))),
-                1 => Some(When::After(user.random.skewed(1, 900_000))),
+                0..2 => Some(When::After(user.random.skewed(1, 90_000))),
+                2 => Some(When::After(user.random.skewed(1, 900_000))),
                 _ => None,
             };
             let idempotency_key = user.random.chance(800).then_some(key);

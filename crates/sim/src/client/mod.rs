@@ -3,11 +3,12 @@
 //! A request whose answer does not come is made again, with the same idempotency key. What was answered with yes must be
 //! there for ever.
 
+mod backfills;
 mod deeds;
 
 use drumtower_audit::Record;
 use drumtower_core::engine::{Command, Condition, JobRef, Refusal, Reply, Trigger, Triggered};
-use drumtower_core::model::{Actor, JobRecord, Run, RunId};
+use drumtower_core::model::{Actor, JobRecord, Requirement, Run, RunId};
 use drumtower_store::Read;
 
 use crate::clock::{MS, SECOND};
@@ -16,7 +17,7 @@ use crate::server::{Phase, Work};
 use crate::world::event::Event;
 use crate::world::{World, note};
 
-pub use deeds::Deed;
+pub use deeds::{Deed, Tend};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CallId(pub u64);
@@ -253,6 +254,11 @@ impl World {
                 );
                 self.check_cancelled(&run);
             }
+            Ok(Reply::Backfill { row, .. }) => {
+                let (id, state) = (row.id, row.state.as_str());
+                note!(self, "client {client} is told {id} is {state}");
+                self.check_backfill_told(&row);
+            }
             Ok(Reply::Job { record, .. }) => {
                 note!(
                     self,
@@ -324,14 +330,18 @@ impl World {
         for run in hopeless {
             self.call(0, Deed::Cancel(run), 0);
         }
+        self.cancel_hopeless_backfills();
     }
 
     fn somebody_can(&self, run: &Run) -> bool {
         let Ok(Some(version)) = self.reader.job_version(run.job, run.job_version) else {
             return false;
         };
-        let needed = version.spec.requirement();
-        self.workers.iter().any(|worker| worker.is_able(&needed))
+        self.somebody_serves(&version.spec.requirement())
+    }
+
+    fn somebody_serves(&self, needed: &Requirement) -> bool {
+        self.workers.iter().any(|worker| worker.is_able(needed))
     }
 }
 
@@ -363,6 +373,8 @@ impl Deed {
                 spec: *spec,
                 condition,
             },
+            Self::Backfill(backfill) => Command::CreateBackfill { backfill },
+            Self::Tend(backfill, tend) => tend.command(backfill),
         }
     }
 }

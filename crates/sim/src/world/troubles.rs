@@ -257,7 +257,8 @@ impl World {
         let runs = self.due_runs();
         let connected = self.workers.iter().all(Worker::is_connected);
         let quiet = self.calls.is_empty() && connected && self.is_quiet(self.owner);
-        if busy.is_empty() && runs.is_empty() && quiet {
+        let filling = self.idle_backfills();
+        if busy.is_empty() && runs.is_empty() && filling.is_empty() && quiet {
             note!(self, "drained");
             self.check_end();
             self.finish();
@@ -270,7 +271,7 @@ impl World {
                 .map(|run| format!("{} {} parked {:?}", run.id, run.state.as_str(), run.parked))
                 .collect();
             let words = format!(
-                "not drained: {} jobs not paused, {} runs ({}), all workers connected: {connected}, {} calls open, server quiet: {}",
+                "not drained: {} jobs not paused, {} runs ({}), backfills without runs {filling:?}, all workers connected: {connected}, {} calls open, server quiet: {}",
                 busy.len(),
                 runs.len(),
                 some.join(", "),

@@ -4,6 +4,7 @@
 //! A verb or a promise begins with an exercise here. Stores whose rows outlive the process pass the suite twice: once
 //! as they are, and once opened anew after every commit.
 
+mod backfills;
 mod calendars;
 mod checkpoints;
 mod fencing;
@@ -177,6 +178,19 @@ pub const EXERCISES: &[Exercise] = &[
         "old dead letters go in small steps",
         letters::old_letters_go,
     ),
+    (
+        "a backfill moves only from the step it stands at",
+        backfills::steps,
+    ),
+    (
+        "backfills are listed newest first, by filter",
+        backfills::lists,
+    ),
+    (
+        "old backfills go in small steps, open ones stay",
+        backfills::old_ones_go,
+    ),
+    ("runs are found by their backfill", backfills::runs),
     (
         "a job's versions are listed newest first",
         jobs::version_list,

@@ -2,8 +2,8 @@
 
 use drumtower_core::change::RunChange::{Finish, Insert, InsertFinished, Update};
 use drumtower_core::model::{
-    Actor, CancelRequest, JobId, JsonText, Limits, LogLocator, Origin, Retention, Run, RunId,
-    RunState, WallMs,
+    Actor, BackfillId, BackfillMark, CancelRequest, JobId, JsonText, Limits, LogLocator, Origin,
+    Retention, Run, RunId, RunState, WallMs,
 };
 
 use super::World;
@@ -51,6 +51,10 @@ fn full(counter: u64) -> Run {
     run.rerun_of = Some(RunId(0));
     run.shard = Some((3, 8));
     run.start_by = Some(WallMs(-7));
+    run.backfill = Some(BackfillMark {
+        backfill: BackfillId(u64::MAX),
+        priority: 9,
+    });
     run.cancel = Some(CancelRequest {
         at: T0,
         actor: Actor::new("ann"),

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use drumtower_core::change::{ChangeSet, JobChange, RunChange, ScheduleChange};
 use drumtower_core::model::{
-    Actor, Attempt, AttemptEnd, AttemptOutcome, CalendarName, CalendarRef, CalendarVersion, Fence,
-    JobId, JobName, JobRow, JobSpec, JobVersion, NamespaceName, Origin, ProcessId, Reason,
-    Retention, Run, RunId, RunState, ScheduleRow, SegmentId, Standing, Transition, WallMs,
-    WorkerName,
+    Actor, Attempt, AttemptEnd, AttemptOutcome, BackfillId, BackfillOrder, BackfillRow,
+    BackfillState, BackfillWhich, CalendarName, CalendarRef, CalendarVersion, Fence, JobId,
+    JobName, JobRow, JobSpec, JobVersion, NamespaceName, Origin, ProcessId, Reason, Retention, Run,
+    RunId, RunState, ScheduleRow, SegmentId, Standing, Transition, WallMs, WorkerName,
 };
 
 /// 2026-07-01T00:00:00Z.
@@ -157,6 +157,7 @@ pub fn run(ms: i64, counter: u64, job: JobId) -> Run {
         parent_run: None,
         root_run: None,
         rerun_of: None,
+        backfill: None,
         shard: None,
         not_before: None,
         start_by: None,
@@ -169,6 +170,38 @@ pub fn run(ms: i64, counter: u64, job: JobId) -> Run {
         transitions: Vec::from([transition]),
         result: None,
         error: None,
+    }
+}
+
+/// A backfill that has just begun, made `ms` after [`T0`].
+pub fn backfill(ms: i64, job: u64) -> BackfillRow {
+    BackfillRow {
+        id: BackfillId(run_id(ms, 0).0),
+        namespace: NamespaceName::default(),
+        job: JobId(job),
+        job_name: JobName::new("nightly").expect("a sample name is valid"),
+        job_version: 1,
+        from: T0.plus(-86_400_000),
+        to: T0,
+        which: BackfillWhich::Missing,
+        order: BackfillOrder::OldestFirst,
+        max_active: 4,
+        priority: 0,
+        params: None,
+        state: BackfillState::Running,
+        cursor: None,
+        times: 24,
+        made: 0,
+        completed: 0,
+        failed: 0,
+        cancelled: 0,
+        skipped: 0,
+        live: Vec::new(),
+        created: T0.plus(ms),
+        actor: Actor::new("admin"),
+        ended: None,
+        revision: 1,
+        step: 1,
     }
 }
 

@@ -28,6 +28,7 @@ impl State {
         self.expect_calendars(changes)?;
         self.expect_runs(changes)?;
         self.expect_checkpoints(changes)?;
+        self.expect_backfills(changes)?;
         self.apply(changes, clock);
         Ok(Commit::Done)
     }
@@ -153,6 +154,15 @@ impl State {
         Ok(())
     }
 
+    fn expect_backfills(&self, changes: &ChangeSet) -> Result<(), Error> {
+        for (id, change) in &changes.backfills {
+            if self.backfills.get(id).map(|row| row.step) != change.expected {
+                return refuse(format!("{id} does not stand where it should"));
+            }
+        }
+        Ok(())
+    }
+
     fn apply(&mut self, changes: &ChangeSet, clock: WallMs) {
         if let Some(session) = self.sessions.get_mut(&changes.session) {
             session.seq = changes.seq;
@@ -236,6 +246,9 @@ impl State {
                 LetterChange::Insert(run) => self.letters.insert(*id, run.as_ref().clone()),
                 LetterChange::Remove => self.letters.remove(id),
             };
+        }
+        for (id, change) in &changes.backfills {
+            self.backfills.insert(*id, change.row.clone());
         }
         if let Some(prune) = &changes.prune {
             self.prune(prune, changes.seq);

@@ -33,6 +33,7 @@ impl State {
         let first = retention::first_audit(prune.now);
         drop_first(&mut self.audit, prune.limit, |id, _| *id < first);
         self.prune_letters(prune, seq);
+        self.prune_backfills(prune, seq);
         let oldest = retention::oldest_session(prune.now);
         self.sessions
             .retain(|_, row| !row.revoked || row.expires >= oldest);
@@ -54,6 +55,22 @@ impl State {
         };
         for (_, id) in order.iter().take(old.max(beyond).min(prune.limit)) {
             self.letters.remove(id);
+        }
+    }
+
+    /// Those that ended first go first.
+    fn prune_backfills(&mut self, prune: &Prune, seq: u64) {
+        let over = self.backfills.values().filter(|row| !row.is_open());
+        let mut order: Vec<_> = over.map(|row| (row.ended, row.id)).collect();
+        order.sort_unstable();
+        let oldest = Some(retention::oldest_backfill(prune.now));
+        let old = order.iter().take_while(|(at, _)| *at < oldest).count();
+        let beyond = match retention::counts_letters(seq) {
+            true => order.len().saturating_sub(Limits::BACKFILLS_KEPT),
+            false => 0,
+        };
+        for (_, id) in order.iter().take(old.max(beyond).min(prune.limit)) {
+            self.backfills.remove(id);
         }
     }
 

@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Included, Unbounded};
 
 use drumtower_core::model::{
-    AuditId, CalendarRef, CalendarVersion, Checkpoint, DrainRow, GateKey, IdempotencyEntry,
-    IdempotencyHash, JobId, JobName, JobRecord, JobRow, JobVersion, LockRef, LockRow, Meta,
-    NamespaceName, QueueRow, RateRow, Run, RunId, SegmentRow, SettingRow, SweepRow, TokenRow,
-    Unfired, WallMs,
+    AuditId, BackfillId, BackfillRow, CalendarRef, CalendarVersion, Checkpoint, DrainRow, GateKey,
+    IdempotencyEntry, IdempotencyHash, JobId, JobName, JobRecord, JobRow, JobVersion, LockRef,
+    LockRow, Meta, NamespaceName, QueueRow, RateRow, Run, RunId, SegmentRow, SettingRow, SweepRow,
+    TokenRow, Unfired, WallMs,
 };
 
 use super::state::State;
 use super::{Reader, lock};
 use crate::{
-    AuditFilter, AuditPage, CounterRow, Error, JobFilter, JobPage, LetterFilter, ParkedKey,
-    PrunedRow, Read, Rollup, RunFilter, RunPage, StartPage,
+    AuditFilter, AuditPage, BackfillFilter, CounterRow, Error, JobFilter, JobPage, LetterFilter,
+    ParkedKey, PrunedRow, Read, Rollup, RunFilter, RunPage, StartPage,
 };
 
 impl State {
@@ -376,6 +376,23 @@ impl Read for Reader {
 
     fn tokens(&self) -> Result<Vec<TokenRow>, Error> {
         Ok(lock(&self.state).tokens.values().cloned().collect())
+    }
+
+    fn backfill(&self, id: BackfillId) -> Result<Option<BackfillRow>, Error> {
+        Ok(lock(&self.state).backfills.get(&id).cloned())
+    }
+
+    fn backfills(
+        &self,
+        filter: &BackfillFilter,
+        before: Option<BackfillId>,
+        limit: usize,
+    ) -> Result<Vec<BackfillRow>, Error> {
+        let state = lock(&self.state);
+        let below = before.map_or(Unbounded, Excluded);
+        let rows = state.backfills.range((Unbounded, below)).rev();
+        let wanted = rows.map(|(_, row)| row).filter(|row| filter.takes(row));
+        Ok(wanted.take(limit).cloned().collect())
     }
 
     fn lock(&self, lock: &LockRef) -> Result<Option<LockRow>, Error> {

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use drumtower_core::model::{
-    AuditEntry, AuditId, BreakerRow, CalendarRef, CalendarVersion, Checkpoint, Counters, DrainRow,
-    GateKey, IdempotencyEntry, IdempotencyHash, JobId, JobName, JobRow, JobVersion, LockRef,
-    LockRow, Meta, NamespaceName, Origin, QueueRef, QueueRow, RateRow, Retention, Run, RunId,
-    ScheduleRow, SegmentId, SegmentRow, SessionId, SessionRow, SettingKey, SettingRow, SweepCause,
-    SweepRow, Tallies, TokenId, TokenRow, Unfired, WallMs, WorkerRef,
+    AuditEntry, AuditId, BackfillId, BackfillRow, BreakerRow, CalendarRef, CalendarVersion,
+    Checkpoint, Counters, DrainRow, GateKey, IdempotencyEntry, IdempotencyHash, JobId, JobName,
+    JobRow, JobVersion, LockRef, LockRow, Meta, NamespaceName, Origin, QueueRef, QueueRow, RateRow,
+    Retention, Run, RunId, ScheduleRow, SegmentId, SegmentRow, SessionId, SessionRow, SettingKey,
+    SettingRow, SweepCause, SweepRow, Tallies, TokenId, TokenRow, Unfired, WallMs, WorkerRef,
 };
 
 use crate::PrunedRow;
@@ -47,6 +47,7 @@ pub(super) struct State {
     pub breakers: BTreeMap<JobId, BreakerRow>,
     pub audit: BTreeMap<AuditId, AuditEntry>,
     pub letters: BTreeMap<RunId, Run>,
+    pub backfills: BTreeMap<BackfillId, BackfillRow>,
     pub rollups: BTreeMap<Key, Tally>,
     pub pruned: BTreeMap<NamespaceName, PrunedRow>,
 }
@@ -98,6 +99,7 @@ impl State {
             breakers: BTreeMap::new(),
             audit: BTreeMap::new(),
             letters: BTreeMap::new(),
+            backfills: BTreeMap::new(),
             rollups: BTreeMap::new(),
             pruned: BTreeMap::new(),
         }

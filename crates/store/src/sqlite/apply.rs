@@ -6,8 +6,8 @@ use rusqlite::{CachedStatement, Connection, Params, params};
 
 use super::derived::{Batch, Derived};
 use super::{
-    breaker_rows, calendar_rows, checkpoint_rows, codec, drain_rows, keys, letter_rows, lock_rows,
-    prune, queue_rows, record_rows, run_rows,
+    backfill_rows, breaker_rows, calendar_rows, checkpoint_rows, codec, drain_rows, keys,
+    letter_rows, lock_rows, prune, queue_rows, record_rows, run_rows,
 };
 use crate::Error;
 
@@ -53,6 +53,7 @@ pub fn everything(
     drain_rows::apply(conn, changes)?;
     record_rows::audit(conn, changes)?;
     letter_rows::apply(conn, changes)?;
+    backfill_rows::apply(conn, changes)?;
     if let Some(prune) = &changes.prune {
         prune::step(conn, prune, changes.seq, derived, &mut batch)?;
     }

@@ -9,6 +9,7 @@
 //! rebuilt from the rows when the store is opened: the rows are the truth, the rest is derived.
 
 mod apply;
+mod backfill_rows;
 pub mod backup;
 mod breaker_rows;
 mod buckets;

@@ -3,9 +3,9 @@
 //! Payloads beyond [`Limits::INLINE_PAYLOAD_BYTES`] lie in side tables; the packed form says so.
 
 use drumtower_core::model::{
-    Actor, Attempt, AttemptEnd, AttemptOutcome, CancelRequest, CheckpointMark, Fence, JobId,
-    JsonText, Limits, LogLocator, NamespaceName, Origin, ProcessId, Progress, Reason, Retention,
-    Run, RunId, RunState, Standing, Transition, Verdict, WallMs, WorkerName,
+    Actor, Attempt, AttemptEnd, AttemptOutcome, BackfillMark, CancelRequest, CheckpointMark, Fence,
+    JobId, JsonText, Limits, LogLocator, NamespaceName, Origin, ProcessId, Progress, Reason,
+    Retention, Run, RunId, RunState, Standing, Transition, Verdict, WallMs, WorkerName,
 };
 use serde::{Deserialize, Serialize};
 
@@ -67,6 +67,7 @@ enum Later {
     },
     StartBy(WallMs),
     Standing(Standing),
+    Backfill(BackfillMark),
 }
 
 #[derive(Serialize, Deserialize)]
@@ -171,6 +172,7 @@ fn later(run: &Run) -> Vec<Later> {
         run.checkpoint.map(Later::Checkpoint),
         run.start_by.map(Later::StartBy),
         (run.standing != Standing::of(run.origin)).then(|| Later::Standing(run.standing.clone())),
+        run.backfill.map(Later::Backfill),
     ];
     let ends = run.attempts.iter().filter_map(|attempt| {
         let end = attempt.end.as_ref()?;
@@ -275,6 +277,7 @@ pub fn open(id: RunId, job: JobId, blob: &[u8], payloads: &impl Aside) -> Result
         parent_run: rare.and_then(|rare| rare.parent_run),
         root_run: rare.and_then(|rare| rare.root_run),
         rerun_of: rare.and_then(|rare| rare.rerun_of),
+        backfill: None,
         shard: rare.and_then(|rare| rare.shard),
         not_before: None,
         start_by: None,
@@ -299,6 +302,7 @@ pub fn open(id: RunId, job: JobId, blob: &[u8], payloads: &impl Aside) -> Result
             Later::Checkpoint(mark) => run.checkpoint = Some(mark),
             Later::StartBy(by) => run.start_by = Some(by),
             Later::Standing(standing) => run.standing = standing,
+            Later::Backfill(mark) => run.backfill = Some(mark),
             Later::End {
                 attempt,
                 http_status,

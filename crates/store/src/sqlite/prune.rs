@@ -6,6 +6,7 @@ use drumtower_core::change::Prune;
 use drumtower_core::model::{Retention, RunId};
 use rusqlite::{Connection, params};
 
+use super::backfill_rows;
 use super::buckets::Class;
 use super::checkpoint_rows;
 use super::derived::{Batch, Derived};
@@ -53,6 +54,7 @@ pub fn step(
         .execute([retention::oldest_unfired(prune.now).0, limit])?;
     record_rows::prune_audit(conn, retention::first_audit(prune.now), limit)?;
     letter_rows::prune(conn, prune, seq)?;
+    backfill_rows::prune(conn, prune, seq)?;
     conn.prepare_cached("DELETE FROM session WHERE revoked = 1 AND expires < ?1")?
         .execute([retention::oldest_session(prune.now).0])?;
     let oldest = retention::oldest_minute(prune.now);

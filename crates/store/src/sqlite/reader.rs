@@ -3,10 +3,10 @@
 use std::sync::{Arc, PoisonError, RwLock};
 
 use drumtower_core::model::{
-    AuditId, CalendarRef, CalendarVersion, Checkpoint, DrainRow, GateKey, IdempotencyEntry,
-    IdempotencyHash, JobId, JobName, JobRecord, JobVersion, LockRef, LockRow, Meta, NamespaceName,
-    QueueRow, RateRow, Run, RunId, SegmentId, SegmentRow, SessionId, SettingRow, SweepRow,
-    TokenRow, Unfired, WallMs,
+    AuditId, BackfillId, BackfillRow, CalendarRef, CalendarVersion, Checkpoint, DrainRow, GateKey,
+    IdempotencyEntry, IdempotencyHash, JobId, JobName, JobRecord, JobVersion, LockRef, LockRow,
+    Meta, NamespaceName, QueueRow, RateRow, Run, RunId, SegmentId, SegmentRow, SessionId,
+    SettingRow, SweepRow, TokenRow, Unfired, WallMs,
 };
 use rusqlite::{Connection, Row, params};
 
@@ -16,13 +16,13 @@ use super::pool::Pool;
 use super::run_rows::Payloads;
 use super::standing_rows;
 use super::{
-    calendar_rows, checkpoint_rows, chunk, codec, drain_rows, history, job_rows, letter_rows,
-    lock_rows, migrate, packed, queue_rows, record_rows, rollups,
+    backfill_rows, calendar_rows, checkpoint_rows, chunk, codec, drain_rows, history, job_rows,
+    letter_rows, lock_rows, migrate, packed, queue_rows, record_rows, rollups,
 };
 use crate::tally::merge_all;
 use crate::{
-    AuditFilter, AuditPage, CounterRow, Error, JobFilter, JobPage, LetterFilter, ParkedKey,
-    PrunedRow, Read, Rollup, RunFilter, RunPage, StartPage,
+    AuditFilter, AuditPage, BackfillFilter, CounterRow, Error, JobFilter, JobPage, LetterFilter,
+    ParkedKey, PrunedRow, Read, Rollup, RunFilter, RunPage, StartPage,
 };
 
 /// Reads the store beside its writer, from any thread.
@@ -362,6 +362,19 @@ impl Read for Reader {
         limit: usize,
     ) -> Result<RunPage, Error> {
         self.read(|conn| letter_rows::page(conn, filter, before, limit))
+    }
+
+    fn backfill(&self, id: BackfillId) -> Result<Option<BackfillRow>, Error> {
+        self.read(|conn| backfill_rows::one(conn, id))
+    }
+
+    fn backfills(
+        &self,
+        filter: &BackfillFilter,
+        before: Option<BackfillId>,
+        limit: usize,
+    ) -> Result<Vec<BackfillRow>, Error> {
+        self.read(|conn| backfill_rows::page(conn, filter, before, limit))
     }
 
     fn idempotency(

@@ -221,4 +221,16 @@ const VERSION_4: &[&str] = &[
     "ALTER TABLE run ADD COLUMN overlap TEXT",
     "CREATE INDEX run_by_overlap ON run(job, overlap) WHERE overlap IS NOT NULL",
     "CREATE TABLE breaker(job INTEGER PRIMARY KEY, body BLOB NOT NULL)",
+    // `open` is 1 while the engine has anything to do for it; `ended` is when it came to its last state.
+    "CREATE TABLE backfill(
+       id INTEGER PRIMARY KEY,
+       namespace TEXT NOT NULL,
+       job INTEGER NOT NULL,
+       state INTEGER NOT NULL,
+       open INTEGER NOT NULL,
+       ended INTEGER,
+       step INTEGER NOT NULL,
+       body BLOB NOT NULL)",
+    "CREATE INDEX backfill_open ON backfill(id) WHERE open = 1",
+    "CREATE INDEX backfill_by_end ON backfill(ended) WHERE open = 0",
 ];

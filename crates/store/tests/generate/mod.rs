@@ -3,15 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use drumtower_core::change::{
-    ChangeSet, JobChange, LetterChange, Prune, RunChange, ScheduleChange,
+    BackfillChange, ChangeSet, JobChange, LetterChange, Prune, RunChange, ScheduleChange,
 };
 use drumtower_core::model::{
-    Actor, AuditAction, AuditEntry, AuditId, AuditKind, AuditObject, BreakerRow, CalendarRef,
-    CalendarVersion, Checkpoint, Counters, DrainRow, Epoch, Fence, GateKey, IdempotencyEntry,
-    IdempotencyHash, JobId, JobRow, JobVersion, JsonText, Limits, LockName, LockRef, LockRow, Open,
-    Origin, Pause, Progress, QueueRow, QueueSpec, RateRow, Retention, Role, Run, RunId, RunState,
-    ScheduleRow, SegmentId, SegmentRow, SessionId, SettingKey, SettingName, SettingRow, Standing,
-    SweepCause, SweepRow, TokenId, TokenRow, Unfired, UnfiredReason, WallMs, WorkerName, WorkerRef,
+    Actor, AuditAction, AuditEntry, AuditId, AuditKind, AuditObject, BackfillId, BackfillRow,
+    BackfillState, BreakerRow, CalendarRef, CalendarVersion, Checkpoint, Counters, DrainRow, Epoch,
+    Fence, GateKey, IdempotencyEntry, IdempotencyHash, JobId, JobRow, JobVersion, JsonText, Limits,
+    LockName, LockRef, LockRow, Open, Origin, Pause, Progress, QueueRow, QueueSpec, RateRow,
+    Retention, Role, Run, RunId, RunState, ScheduleRow, SegmentId, SegmentRow, SessionId,
+    SettingKey, SettingName, SettingRow, Standing, SweepCause, SweepRow, TokenId, TokenRow,
+    Unfired, UnfiredReason, WallMs, WorkerName, WorkerRef,
 };
 use drumtower_store::conformance::sample::{self, T0};
 
@@ -61,6 +62,8 @@ pub struct Generator {
     ranges: Vec<Unfired>,
     /// The newest version of each.
     calendars: BTreeMap<CalendarRef, u32>,
+    /// As they were last written; retention may have taken some.
+    backfills: BTreeMap<BackfillId, BackfillRow>,
 }
 
 /// Calendars that jobs use, whether they were made or not; the last is never made.
@@ -83,6 +86,7 @@ impl Generator {
             epochs: BTreeMap::new(),
             ranges: Vec::new(),
             calendars: BTreeMap::new(),
+            backfills: BTreeMap::new(),
         }
     }
 
@@ -136,6 +140,7 @@ impl Generator {
         self.add_runs(&mut changes);
         self.add_checkpoints(&mut changes);
         self.add_system(&mut changes);
+        self.add_backfills(&mut changes);
         if self.random.one_in(8) {
             self.spoil(&mut changes);
         }
@@ -182,6 +187,8 @@ impl Generator {
         );
         self.ranges.extend(changes.unfired.values().cloned());
         self.calendars.extend(changes.calendars.keys().cloned());
+        let written = changes.backfills.values().map(|change| change.row.clone());
+        self.backfills.extend(written.map(|row| (row.id, row)));
     }
 
     fn number(&mut self) -> u64 {
@@ -625,6 +632,40 @@ impl Generator {
             let run = sample::ended(run, RunState::Failed, 5);
             let letter = LetterChange::Insert(Box::new(run.clone()));
             changes.letters.insert(run.id, letter);
+        }
+    }
+
+    /// New backfills, and steps of old ones; some ended so long ago that they go, and a step of such a one is refused.
+    fn add_backfills(&mut self, changes: &mut ChangeSet) {
+        if self.random.one_in(4) {
+            self.number += 1;
+            let row = sample::backfill(self.now_ms, 1 + self.number % 3);
+            let expected = None;
+            changes
+                .backfills
+                .insert(row.id, BackfillChange { expected, row });
+        }
+        let known: Vec<BackfillRow> = self.backfills.values().cloned().collect();
+        let picked = self.random.pick(&known).filter(|_| self.random.one_in(3));
+        let gone = |row: &BackfillRow| {
+            row.ended
+                .is_some_and(|at| self.now().since(at) > Limits::BACKFILL_MS)
+        };
+        let gone = picked.as_ref().filter(|row| gone(row)).map(|row| row.id);
+        // Few of those that retention took are tried.
+        if let Some(id) = gone.filter(|_| !self.random.one_in(8)) {
+            self.backfills.remove(&id);
+        } else if let Some(mut row) = picked {
+            let expected = Some(row.step);
+            row.step += 1;
+            row.made += 1;
+            row.live = (0..self.random.below(3)).map(RunId).collect();
+            row.state = BackfillState::ALL[self.random.below(4) as usize];
+            let back = self.random.below(2) as i64 * (Limits::BACKFILL_MS + 1);
+            row.ended = row.state.is_over().then(|| self.now().plus(-back));
+            changes
+                .backfills
+                .insert(row.id, BackfillChange { expected, row });
         }
     }
 

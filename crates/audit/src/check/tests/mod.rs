@@ -2,6 +2,7 @@
 
 mod after_end;
 mod attempts;
+mod backfills;
 mod catching_up;
 mod days;
 mod schedules;

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use drumtower_core::change::{ChangeSet, JobChange, RunChange, ScheduleChange};
+use drumtower_core::change::{BackfillChange, ChangeSet, JobChange, RunChange, ScheduleChange};
 use drumtower_core::model::{
-    Actor, Attempt, AttemptEnd, AttemptOutcome, CalendarVersion, Counters, Fence, JobId, JobRow,
-    JobSpec, JobVersion, NamespaceName, Origin, ProcessId, Reason, Retention, Run, RunId, RunState,
-    ScheduleRow, SegmentId, Standing, Transition, Unfired, UnfiredReason, WallMs, WorkerName,
+    Actor, Attempt, AttemptEnd, AttemptOutcome, BackfillRow, CalendarVersion, Counters, Fence,
+    JobId, JobRow, JobSpec, JobVersion, NamespaceName, Origin, ProcessId, Reason, Retention, Run,
+    RunId, RunState, ScheduleRow, SegmentId, Standing, Transition, Unfired, UnfiredReason, WallMs,
+    WorkerName,
 };
 use drumtower_store::memory::Memory;
 use drumtower_store::{Commit, Store};
@@ -33,6 +34,7 @@ pub struct World {
     pub runs: Vec<Run>,
     /// Steps 7 and 8.
     pub unfired: Vec<Unfired>,
+    pub backfills: Vec<BackfillRow>,
     pub records: Vec<Record>,
     pub counters: BTreeMap<(SegmentId, NamespaceName), Counters>,
     /// Added to the counted completions.
@@ -98,6 +100,7 @@ impl World {
             calendars: Vec::new(),
             runs: Vec::new(),
             unfired: Vec::new(),
+            backfills: Vec::new(),
             records: Vec::new(),
             counters: BTreeMap::new(),
             miscount: 0,
@@ -218,6 +221,7 @@ impl World {
             parent_run: None,
             root_run: None,
             rerun_of: None,
+            backfill: None,
             shard: None,
             not_before: None,
             start_by: None,
@@ -364,6 +368,12 @@ impl World {
             changes
                 .unfired
                 .insert((range.job, range.first), range.clone());
+        }
+        for row in &self.backfills {
+            let (expected, row) = (None, row.clone());
+            changes
+                .backfills
+                .insert(row.id, BackfillChange { expected, row });
         }
         changes.counters = self.counters.clone();
         let mut counters = Counters {

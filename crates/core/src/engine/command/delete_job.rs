@@ -1,4 +1,4 @@
-//! Deletes a job: its schedule ends, its name is free, its runs go on to their end and keep their history.
+//! Deletes a job: its schedule and its backfills end, its name is free, its runs go on to their end and keep their history.
 
 use crate::model::{Actor, AuditAction, Now};
 
@@ -15,6 +15,7 @@ impl Engine {
     ) -> Answer {
         let id = self.find_job(job, condition)?;
         self.fire_all(now, id);
+        self.end_backfills_of(now, actor, id);
         let seq = self.building_seq();
         let job = self.jobs.expect_mut(id);
         job.row.deleted = true;

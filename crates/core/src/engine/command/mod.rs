@@ -1,6 +1,8 @@
 //! Commands from the edge: one file each. A command is carried out whole or refused; either way its ticket is answered.
 
+mod cancel_backfill;
 mod cancel_run;
+mod create_backfill;
 mod create_token;
 mod delete_calendar;
 mod delete_job;
@@ -8,6 +10,7 @@ mod delete_queue;
 mod delete_setting;
 mod discard_letters;
 mod drain_worker;
+mod pause_backfill;
 mod pause_job;
 mod pause_queue;
 mod put_calendar;
@@ -17,13 +20,14 @@ mod put_setting;
 mod release_lock;
 mod reset_breaker;
 mod reset_worker;
+mod resume_backfill;
 mod resume_job;
 mod resume_queue;
 mod resume_worker;
 mod revoke_token;
 mod trigger_runs;
 
-use crate::model::{Actor, IdempotencyHash, JobId, Now};
+use crate::model::{Actor, BackfillId, BackfillRow, IdempotencyHash, JobId, NamespaceName, Now};
 
 use super::{
     Command, Condition, Effect, Engine, Input, JobRef, LoadKey, Refusal, Reply, Step, Ticket,
@@ -79,6 +83,23 @@ impl Engine {
             Command::DiscardLetters { namespace, runs } => {
                 Ok(self.discard_letters(now, &actor, &namespace, runs))
             }
+            Command::CreateBackfill { backfill } => self.create_backfill(now, &actor, *backfill),
+            Command::PauseBackfill {
+                backfill,
+                scope,
+                condition,
+            } => self.pause_backfill(now, &actor, backfill, scope.as_ref(), condition),
+            Command::ResumeBackfill {
+                backfill,
+                scope,
+                condition,
+            } => self.resume_backfill(now, &actor, backfill, scope.as_ref(), condition),
+            Command::CancelBackfill {
+                backfill,
+                scope,
+                condition,
+                runs,
+            } => self.cancel_backfill(now, &actor, backfill, scope.as_ref(), condition, runs),
             Command::CreateToken { token } => self.create_token(now, &actor, token),
             Command::RevokeToken { id } => self.revoke_token(now, &actor, id),
             Command::PutSetting {
@@ -146,6 +167,20 @@ impl Engine {
                 .iter()
                 .filter_map(|run| self.missing_letter(*run))
                 .collect(),
+            Command::CreateBackfill { backfill } => {
+                let mut keys = self.missing_name(&backfill.job);
+                if let Some(key) = &backfill.idempotency_key {
+                    keys.extend(self.missing_key(&backfill.job, key));
+                    let known = self.keys.get(&key_hash(&backfill.job, key)).flatten();
+                    let first = known.map(|entry| self.missing_backfill(BackfillId(entry.run.0)));
+                    keys.extend(first.unwrap_or_default());
+                }
+                keys
+            }
+            Command::PauseBackfill { backfill, .. } | Command::ResumeBackfill { backfill, .. } => {
+                self.missing_backfill(*backfill)
+            }
+            Command::CancelBackfill { backfill, .. } => self.missing_with_runs(*backfill),
             Command::PutCalendar { .. }
             | Command::PutQueue { .. }
             | Command::PauseQueue { .. }
@@ -179,17 +214,61 @@ impl Engine {
         let mut keys = self.missing_name(&trigger.job);
         let letter = trigger.rerun.as_ref().filter(|rerun| rerun.letter);
         keys.extend(letter.and_then(|rerun| self.missing_letter(rerun.of)));
-        if let Some(key) = &trigger.idempotency_key {
-            let hash = IdempotencyHash::of(
-                trigger.job.namespace.as_str(),
-                trigger.job.name.as_str(),
-                key,
-            );
-            if self.keys.get(&hash).is_none() {
-                keys.push(LoadKey::Idempotency(hash));
-            }
-        }
+        let key = trigger.idempotency_key.as_deref();
+        keys.extend(key.and_then(|key| self.missing_key(&trigger.job, key)));
         keys
+    }
+
+    fn missing_key(&self, job: &JobRef, key: &str) -> Option<LoadKey> {
+        let hash = key_hash(job, key);
+        let known = self.keys.get(&hash).is_some();
+        (!known).then_some(LoadKey::Idempotency(hash))
+    }
+
+    fn missing_backfill(&self, id: BackfillId) -> Vec<LoadKey> {
+        let known = self.backfills.get(id).is_some() || self.backfills.over(id).is_some();
+        if known {
+            Vec::new()
+        } else {
+            vec![LoadKey::Backfill(id)]
+        }
+    }
+
+    /// The backfill, or those of its runs that have not ended and are not in memory.
+    fn missing_with_runs(&self, id: BackfillId) -> Vec<LoadKey> {
+        let Some(row) = self.backfills.get(id) else {
+            return self.missing_backfill(id);
+        };
+        let away = row.live.iter().filter(|run| self.runs.get(**run).is_none());
+        away.map(|run| LoadKey::Run(*run)).collect()
+    }
+
+    /// A backfill that the caller may see, at the revision that it expects; `Err` also when it is over.
+    fn find_backfill(
+        &self,
+        id: BackfillId,
+        scope: Option<&NamespaceName>,
+        condition: Condition,
+    ) -> Result<&BackfillRow, Refusal> {
+        let row = self.backfills.get(id).or(self.backfills.over(id).flatten());
+        let seen = |row: &&BackfillRow| scope.is_none_or(|scope| *scope == row.namespace);
+        let row = row.filter(seen).ok_or(Refusal::NoSuchBackfill(id))?;
+        let current = row.revision;
+        match condition {
+            Condition::Revision(given) if given != current => {
+                Err(Refusal::StaleBackfill { id, given, current })
+            }
+            _ => Ok(row),
+        }
+    }
+
+    fn backfill_reply(&self, id: BackfillId, repeated: bool) -> Answer {
+        let row = self.backfills.get(id).or(self.backfills.over(id).flatten());
+        let row = row.ok_or(Refusal::NoSuchBackfill(id))?;
+        Ok(Reply::Backfill {
+            row: Box::new(row.clone()),
+            repeated,
+        })
     }
 
     /// The job of that name, at the revision that the caller expects.
@@ -223,4 +302,8 @@ impl Engine {
             created,
         }
     }
+}
+
+fn key_hash(job: &JobRef, key: &str) -> IdempotencyHash {
+    IdempotencyHash::of(job.namespace.as_str(), job.name.as_str(), key)
 }

@@ -179,7 +179,8 @@ impl Engine {
     }
 }
 
-fn check_key(trigger: &Trigger, key: &str) -> Result<(IdempotencyHash, IdempotencyHash), Refusal> {
+/// Whether a key has a length that may be kept.
+pub(super) fn check_length(key: &str) -> Result<(), Refusal> {
     let length = key.chars().count();
     if length == 0 || length > Limits::IDEMPOTENCY_KEY_CHARS {
         let message = format!(
@@ -188,6 +189,11 @@ fn check_key(trigger: &Trigger, key: &str) -> Result<(IdempotencyHash, Idempoten
         );
         return Err(Refusal::Invalid(SpecError::new("idempotency_key", message)));
     }
+    Ok(())
+}
+
+fn check_key(trigger: &Trigger, key: &str) -> Result<(IdempotencyHash, IdempotencyHash), Refusal> {
+    check_length(key)?;
     let job = &trigger.job;
     let hash = IdempotencyHash::of(job.namespace.as_str(), job.name.as_str(), key);
     let params = trigger.params.as_ref().map_or("", |params| params.as_str());

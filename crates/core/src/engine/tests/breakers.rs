@@ -190,6 +190,7 @@ fn what_waits_in_the_queue_waits_for_the_breaker_too() {
         1,
         "it is let through when the cooldown is over"
     );
+    shop.world.beat(1, 51, 1_000_000, vec![probe[0].1]);
     let next = assignments(&shop.world.finish(1, probe[0].1, Succeeded));
     assert_eq!((next.len(), shop.state()), (1, "closed"));
 }

@@ -25,7 +25,7 @@ pub(super) fn account_every(
         .values()
         .chain(world.tables.history.values());
     let fired: Vec<i64> = all
-        .filter(|run| run.job == job)
+        .filter(|run| run.job == job && run.origin != Origin::Backfill)
         .filter_map(|run| Some(run.nominal?.0))
         .collect();
     let unique: BTreeSet<i64> = fired.iter().copied().collect();

@@ -1,5 +1,6 @@
 //! The engine by itself: steps in, batches out, against a tiny store of maps.
 
+mod backfills;
 mod breakers;
 mod calendars;
 mod checkpoints;

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 
 use super::super::*;
+use super::backfills::{Tend, drawn};
 use super::crew::queue_ref;
 use super::fires::account_every;
 use super::tables::Tables;
@@ -35,6 +36,10 @@ enum Act {
     Lag(usize),
     Drain(u64, Option<u64>),
     ResumeWorker(u64),
+    /// A backfill of a job, over so many seconds up to so many seconds ago.
+    Backfill(usize, i64, i64, u32),
+    /// What people do to the newest, or the one before it.
+    Tend(usize, Tend),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -49,7 +54,7 @@ enum End {
 const ENDS: [End; 5] = [End::Good, End::Bad, End::TooLong, End::PutOff, End::GivenUp];
 
 /// What a job may say about times that passed, and about failures.
-const POLICIES: [&str; 10] = [
+const POLICIES: [&str; 17] = [
     r#"{"misfire": {"policy": "skip"}}"#,
     r#"{"misfire": {"policy": "all", "max": 7}, "on_resume": {"policy": "all", "gap": "1500ms"}}"#,
     r#"{"misfire": {"policy": "all", "window": "20s", "gap": "2s"}, "on_resume": {"policy": "latest"}}"#,
@@ -58,6 +63,13 @@ const POLICIES: [&str; 10] = [
     r#"{"start_timeout": "8s"}"#,
     r#"{"retry": {"max_attempts": 5, "initial": "90s", "max_lost": 1}}"#,
     r#"{"retry": {"max_attempts": 2, "initial": "0s", "priority": 9, "max_lost": 5}}"#,
+    r#"{"overlap": "queue", "misfire": {"policy": "all", "max": 9, "window": "30s"}}"#,
+    r#"{"overlap": {"on_full": "queue", "limit": 2, "depth": 2, "keep": "newest"}}"#,
+    r#"{"overlap": {"on_full": "queue", "limit": 3, "depth": 2, "key": "/k"}, "params": {"k": 1}}"#,
+    r#"{"overlap": {"on_full": "cancel_old", "limit": 2}}"#,
+    r#"{"overlap": "cancel_old", "misfire": {"policy": "all"}}"#,
+    r#"{"overlap": "fail"}"#,
+    r#"{"overlap": "queue", "breaker": {"failures": 1, "cooldown": "8s", "max_cooldown": "30s"}, "retry": {"max_attempts": 1}}"#,
     r#"{"queue": "q"}"#,
     r#"{"queue": "q", "limits": {"concurrency": 1}, "retry": {"initial": "0s"}}"#,
 ];
@@ -70,19 +82,12 @@ const LIMITS: [&str; 6] = [
     r#"{"limits": {"rate": "2/5s", "burst": 2}, "queue": "q"}"#,
     r#"{"queue": "other", "priority": 9}"#,
 ];
-const QUEUES: [&str; 12] = [
+const QUEUES: [&str; 5] = [
     "{}",
     r#"{"concurrency": 1}"#,
     r#"{"concurrency": 3, "key": "/k", "per_key": 1}"#,
     r#"{"key": "/k", "per_key": 2}"#,
     r#"{"rate": "3/4s", "concurrency": 4}"#,
-    r#"{"overlap": "queue", "misfire": {"policy": "all", "max": 9, "window": "30s"}}"#,
-    r#"{"overlap": {"on_full": "queue", "limit": 2, "depth": 2, "keep": "newest"}}"#,
-    r#"{"overlap": {"on_full": "queue", "limit": 3, "depth": 2, "key": "/k"}, "params": {"k": 1}}"#,
-    r#"{"overlap": {"on_full": "cancel_old", "limit": 2}}"#,
-    r#"{"overlap": "cancel_old", "misfire": {"policy": "all"}}"#,
-    r#"{"overlap": "fail"}"#,
-    r#"{"overlap": "queue", "breaker": {"failures": 1, "cooldown": "8s", "max_cooldown": "30s"}, "retry": {"max_attempts": 1}}"#,
 ];
 /// The jobs whose times are accounted for, with their periods.
 const TIMED: [(&str, i64); 3] = [("a", 1000), ("c", 700), ("d", 90_000)];
@@ -134,6 +139,10 @@ fn act() -> impl Strategy<Value = Act> {
         1 => (0_u64..3).prop_map(Act::ResumeWorker),
         1 => Just(Act::Pause),
         1 => Just(Act::Resume),
+        2 => (0_usize..3, 1_i64..60, 0_i64..30, 1_u32..9).prop_map(|(job, length, ago, choice)| {
+            Act::Backfill(job, length, ago, choice)
+        }),
+        2 => (0_usize..2, 0..Tend::ALL.len()).prop_map(|(back, tend)| Act::Tend(back, Tend::ALL[tend])),
     ]
 }
 
@@ -530,6 +539,16 @@ impl Play {
                 let worker = named(process);
                 self.step_command(Command::ResumeWorker { worker });
             }
+            Act::Backfill(job, length, ago, choice) => {
+                let command = drawn(&self.world, TIMED[job].0, length, ago, choice);
+                self.step_command(command);
+            }
+            Act::Tend(back, tend) => {
+                let newest = self.world.tables.backfills.keys().rev().nth(back).copied();
+                if let Some(backfill) = newest {
+                    self.step_command(tend.command(backfill));
+                }
+            }
             Act::Policy(index) => {
                 let spec: JobSpec =
                     serde_json::from_value(timed("a", 1000, POLICIES[index])).expect("a manifest");
@@ -570,12 +589,19 @@ impl Play {
             self.step_command(Command::PauseJob { job, condition });
         }
         self.pause_queue(false);
+        let backfills: Vec<BackfillId> = self.world.tables.backfills.keys().copied().collect();
+        for backfill in backfills {
+            self.step_command(Tend::Resume.command(backfill));
+        }
         for process in 0..3 {
             self.connect(process);
         }
         self.settle();
         for _ in 0..10_000 {
-            if self.world.tables.active.is_empty() {
+            let open = |row: &BackfillRow| row.is_open();
+            if self.world.tables.active.is_empty()
+                && !self.world.tables.backfills.values().any(open)
+            {
                 self.world.pass(60_000);
                 self.settle();
                 let engine = &self.world.engine;
@@ -685,6 +711,7 @@ proptest! {
             prop_assert_eq!(state, run.state);
         }
         let nominal: Vec<_> = play.world.tables.active.values().chain(play.world.tables.history.values())
+            .filter(|run| run.origin == Origin::Schedule)
             .filter_map(|run| Some((run.job, run.nominal?))).collect();
         let unique: BTreeSet<_> = nominal.iter().collect();
         prop_assert_eq!(unique.len(), nominal.len());

@@ -29,6 +29,7 @@ pub(super) struct Tables {
     pub(super) audit: BTreeMap<AuditId, AuditEntry>,
     pub(super) letters: BTreeMap<RunId, Run>,
     pub(super) breakers: BTreeMap<JobId, BreakerRow>,
+    pub(super) backfills: BTreeMap<BackfillId, BackfillRow>,
 }
 
 impl Tables {
@@ -140,6 +141,12 @@ impl Tables {
         for (id, entry) in changes.audit {
             assert!(self.audit.insert(id, entry).is_none(), "{id} twice");
         }
+        for (id, change) in changes.backfills {
+            let before = self.backfills.insert(id, change.row);
+            let step = before.map(|row| row.step);
+            assert_eq!(step, change.expected, "the step of {id} was compared");
+        }
+        self.check_backfills();
     }
 
     pub(super) fn record(&self, id: JobId) -> Option<JobRecord> {
@@ -192,12 +199,15 @@ impl Tables {
 
     /// The versions that runs are pinned to and that are not current.
     pub(super) fn pinned(&self, runs: &[Run]) -> Vec<JobVersion> {
-        let old = |run: &&Run| self.jobs[&run.job].version != run.job_version;
-        let mut keys: Vec<_> = runs
-            .iter()
-            .filter(old)
-            .map(|run| (run.job, run.job_version))
-            .collect();
+        self.old_versions(runs.iter().map(|run| (run.job, run.job_version)))
+    }
+
+    pub(super) fn old_versions(
+        &self,
+        pinned: impl Iterator<Item = (JobId, u32)>,
+    ) -> Vec<JobVersion> {
+        let old = |(job, version): &(JobId, u32)| self.jobs[job].version != *version;
+        let mut keys: Vec<_> = pinned.filter(old).collect();
         keys.sort_unstable();
         keys.dedup();
         keys.iter().map(|key| self.versions[key].clone()).collect()
@@ -253,6 +263,13 @@ impl Tables {
                 }
                 LoadKey::Letter(run) => {
                     rows.push(LoadedRow::Letter(run, self.letters.contains_key(&run)));
+                }
+                LoadKey::Backfill(id) => {
+                    rows.push(LoadedRow::Backfill(id, self.backfills.get(&id).cloned()));
+                }
+                LoadKey::Times(wanted) => {
+                    let page = self.times(&wanted);
+                    rows.push(LoadedRow::Times(wanted, page));
                 }
                 LoadKey::Due { before, after } => {
                     let mut due: Vec<_> = self

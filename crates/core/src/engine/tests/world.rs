@@ -79,7 +79,12 @@ impl World {
             .filter(|run| run.parked.is_none())
             .cloned()
             .collect();
-        let mut jobs: Vec<JobId> = active.iter().map(|run| run.job).collect();
+        let open = tables.backfills.values().filter(|row| row.is_open());
+        let backfills: Vec<BackfillRow> = open.cloned().collect();
+        let runs = active.iter().map(|run| (run.job, run.job_version));
+        let open = backfills.iter().map(|row| (row.job, row.job_version));
+        let pinned: Vec<(JobId, u32)> = runs.chain(open).collect();
+        let mut jobs: Vec<JobId> = pinned.iter().map(|(job, _)| *job).collect();
         jobs.sort_unstable();
         jobs.dedup();
         let mut parked_keys: Vec<String> = tables
@@ -105,7 +110,8 @@ impl World {
                 .into_iter()
                 .filter_map(|id| tables.record(id))
                 .collect(),
-            versions: tables.pinned(&active),
+            versions: tables.old_versions(pinned.into_iter()),
+            backfills,
             active,
             parked_keys,
             calendars: tables.calendars.values().cloned().collect(),
@@ -147,22 +153,24 @@ impl World {
 
     /// Steps an input, with what it needs. One that must wait for a commit is stepped again after the next.
     pub(super) fn step(&mut self, input: Input) {
-        let Step::Need { request, input } = self.engine.step(self.now, input) else {
-            return;
-        };
-        let loaded = self.tables.load(request);
-        assert!(matches!(
-            self.engine.step(self.now, Input::Loaded(loaded)),
-            Step::Done
-        ));
-        if let Step::Need { request, input } = self.engine.step(self.now, *input) {
+        let mut input = input;
+        // What is loaded may name another row that is needed.
+        for _ in 0..3 {
+            let Step::Need {
+                request,
+                input: again,
+            } = self.engine.step(self.now, input)
+            else {
+                return;
+            };
             let loaded = self.tables.load(request);
             assert!(matches!(
                 self.engine.step(self.now, Input::Loaded(loaded)),
                 Step::Done
             ));
-            self.deferred.push(*input);
+            input = *again;
         }
+        self.deferred.push(input);
     }
 
     /// Begins the loads that are wanted and ends those whose time has come. False when there was nothing to do.

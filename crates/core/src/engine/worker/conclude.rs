@@ -2,7 +2,7 @@
 
 use crate::model::{Now, Reason, RunId, RunState, WallMs};
 
-use super::super::admit::Enter;
+use super::super::enter_line::Enter;
 use super::super::retry::{self, Next};
 use super::super::{Effect, Engine};
 

@@ -1,7 +1,9 @@
 //! The time line: every step that the run took, with what is known about it.
 
 use crate::model::format_bytes;
-use crate::model::{Attempt, Origin, Reason, RetryPolicy, RunState, Transition, WallMs};
+use crate::model::{
+    Attempt, BackfillMark, Origin, Reason, RetryPolicy, RunState, Transition, WallMs,
+};
 
 use super::lateness::Lateness;
 use super::words::instant;
@@ -92,6 +94,12 @@ impl Teller<'_> {
             }
             (Origin::Schedule, None) => "Made by the schedule".to_owned(),
             (Origin::Api, _) => format!("Made by {}", run.actor),
+            (Origin::Backfill, nominal) => {
+                let name = |mark: BackfillMark| mark.backfill.to_string();
+                let which = run.backfill.map_or_else(|| "a backfill".to_owned(), name);
+                let time = nominal.map_or_else(String::new, |at| format!(" for {}", instant(at)));
+                format!("Made by {which}{time}")
+            }
         };
         let later = match run.due > at.max(run.nominal.unwrap_or(at)) {
             true => format!(", to start at {}", instant(run.due)),

@@ -4,6 +4,7 @@
 //! [`describe`] says in words what no type says, one entry an operation; the compiler misses none. What the description
 //! claims about parameters and answers is held against a running server by the edge's tests and by schemathesis.
 
+mod backfills;
 mod calendars;
 mod entry;
 mod fleet;
@@ -143,6 +144,14 @@ fn describe(operation: Operation, schemas: &mut Schemas) -> Option<Entry> {
         Operation::ShowLetter => letters::show(schemas),
         Operation::RequeueLetters => letters::requeue(schemas),
         Operation::DiscardLetters => letters::discard(schemas),
+        Operation::CreateBackfill => backfills::create(schemas),
+        Operation::PreviewBackfill => backfills::preview(schemas),
+        Operation::ListJobBackfills => backfills::list_of_job(schemas),
+        Operation::ListBackfills => backfills::list(schemas),
+        Operation::ShowBackfill => backfills::show(schemas),
+        Operation::PauseBackfill => backfills::pause(schemas),
+        Operation::ResumeBackfill => backfills::resume(schemas),
+        Operation::CancelBackfill => backfills::cancel(schemas),
         Operation::ReadLogs => runs::logs(),
         Operation::FollowChanges => streams::changes(schemas),
         Operation::ShowOverview => streams::overview(schemas),

@@ -1,6 +1,6 @@
 //! Parameters that several operations have, and those of paths.
 
-use drumtower_core::model::{JobName, Limits, RunId, SettingName, TokenId};
+use drumtower_core::model::{BackfillId, JobName, Limits, RunId, SettingName, TokenId};
 use serde_json::{Value, json};
 
 use super::schemas::Schemas;
@@ -125,6 +125,7 @@ fn path_parameter(path: &str, name: &str, schemas: &mut Schemas) -> (&'static st
         "name" if path.contains("/settings/") => ("The setting.", schemas.request::<SettingName>()),
         "name" => named("Its name.", "main", schemas.request::<JobName>()),
         "id" if path.contains("/tokens/") => ("The token.", schemas.request::<TokenId>()),
+        "id" if path.contains("/backfills/") => ("The backfill.", schemas.request::<BackfillId>()),
         "id" => ("The run.", schemas.request::<RunId>()),
         "code" => {
             let codes: Vec<&str> = Kind::ALL.iter().map(|kind| kind.code()).collect();

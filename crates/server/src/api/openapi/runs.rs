@@ -1,6 +1,6 @@
 //! What is said of the operations of runs.
 
-use drumtower_core::model::{JobName, Limits, Origin, RunState};
+use drumtower_core::model::{BackfillId, JobName, Limits, Origin, RunState};
 use serde_json::{Value, json};
 
 use super::entry::{Entry, Tag};
@@ -65,6 +65,7 @@ pub fn list(schemas: &mut Schemas) -> Entry {
         schemas.request::<drumtower_core::model::JobId>(),
     );
     let (state, origin) = (schemas.request::<RunState>(), schemas.request::<Origin>());
+    let backfill = schemas.request::<BackfillId>();
     Entry::new("listRuns", Tag::Runs, "List runs")
         .text("Newest first. A page may be short or empty while `next` is set.")
         .takes([
@@ -81,13 +82,14 @@ pub fn list(schemas: &mut Schemas) -> Entry {
             ),
             repeated("state", "Runs in this state; any of those given.", state),
             query("origin", "Runs made by this.", origin),
+            query("backfill", "Runs that this backfill made.", backfill),
             instant("since", "Runs made at or after this instant."),
             instant("until", "Runs made before this instant."),
         ])
         .takes(paging())
         .answers::<Page<RunSummary<'static>>>(schemas, 200, "A page of runs.")
         .leads_to("listRuns", &[("cursor", "$response.body#/next")])
-        .refuses(&[Kind::NoSuchJob])
+        .refuses(&[Kind::NoSuchJob, Kind::NoSuchBackfill])
 }
 
 pub fn show(schemas: &mut Schemas) -> Entry {
@@ -103,7 +105,7 @@ fn example() -> Value {
         "id": "run_06w4grp6yqr00", "namespace": "default", "job": "greet", "job_id": "job_06w4grne5tw00",
         "job_version": 1, "state": "PENDING", "origin": "api", "actor": "ann", "nominal": null,
         "due": "2026-11-15T22:55:51.351Z", "created": "2026-11-15T22:55:51.351Z", "finished": null,
-        "params": {"name": "world"}, "idempotency_key": null, "rerun_of": null, "cancel": null, "result": null, "error": null,
+        "params": {"name": "world"}, "idempotency_key": null, "rerun_of": null, "backfill": null, "cancel": null, "result": null, "error": null,
         "transitions": [
             {"to": "PENDING", "at": "2026-11-15T22:55:51.351Z", "reason": "created", "attempt": 0},
         ],

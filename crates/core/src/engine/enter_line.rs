@@ -9,7 +9,7 @@ use crate::model::{GateKey, Run, RunId, parked_at, pen_key};
 use super::gates::GateId;
 use super::jobs::Compiled;
 use super::limits::Obstacle;
-use super::lines::{LineIx, Waiting};
+use super::lines::{LineIx, Rank, Waiting};
 use super::pens::{PenId, Place};
 use super::{Engine, LoadKey};
 
@@ -41,8 +41,8 @@ impl Engine {
     pub(super) fn enter_line(&mut self, id: RunId, how: Enter<'_>) {
         let resident = self.runs.expect(id);
         let compiled = Arc::clone(&resident.compiled);
-        let (again, waiting) = (resident.run.has_failed(), Waiting::of(&resident.run));
-        let line = self.line_of(&compiled, again);
+        let (rank, waiting) = (Rank::of(&resident.run), Waiting::of(&resident.run));
+        let line = self.line_of(&compiled, rank);
         if let Some(pen) = self.join_pen_of(id) {
             match self.park_of(pen, how) {
                 Some(park) => {
@@ -79,7 +79,7 @@ impl Engine {
         compiled: &Arc<Compiled>,
         gates: &[GateKey],
     ) {
-        let line = self.line_of(compiled, false);
+        let line = self.line_of(compiled, Rank::of(&run));
         let pen = self.pen_at(line, gates);
         match self.park_of(pen, Enter::Fresh) {
             Some(park) => {
@@ -111,8 +111,8 @@ impl Engine {
             }
             None => {
                 let compiled = Arc::clone(&resident.compiled);
-                let again = resident.run.has_failed();
-                let line = self.line_of(&compiled, again);
+                let rank = Rank::of(&resident.run);
+                let line = self.line_of(&compiled, rank);
                 self.lines.remove(line, id);
             }
         }
@@ -122,9 +122,9 @@ impl Engine {
     pub(super) fn join_pen_of(&mut self, id: RunId) -> Option<PenId> {
         let resident = self.runs.expect(id);
         let compiled = Arc::clone(&resident.compiled);
-        let again = resident.run.has_failed();
+        let rank = Rank::of(&resident.run);
         let gates = self.gates_of(&resident.run, &compiled);
-        let line = self.line_of(&compiled, again);
+        let line = self.line_of(&compiled, rank);
         let pen = (!gates.is_empty()).then(|| self.pen_at(line, &gates));
         if self.runs.expect(id).pen != pen {
             if let Some(pen) = pen {
