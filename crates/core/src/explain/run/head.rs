@@ -53,14 +53,14 @@ fn pending(known: &Known<'_>) -> (Cause, String) {
                 obstacle.missing()
             )
         }
-        Wait::Limit(_) | Wait::Turn { .. } => {
+        Wait::Turn { .. } => {
             let since = between(run.created, now);
             format!(
                 "It has been in the queue of its job for {since}: {}.",
                 wait.text(now)
             )
         }
-        Wait::Room { .. } | Wait::Unknown => {
+        Wait::Limit(_) | Wait::Room { .. } | Wait::Unknown => {
             format!(
                 "It has been ready for {since} and waits: {}.",
                 wait.text(now)

@@ -48,7 +48,10 @@ impl Lateness {
                 self.unmade,
                 "until the server made the run, which means that it was down or behind, or the job was paused",
             ),
-            (self.in_line, "waiting for a worker with room"),
+            (
+                self.in_line,
+                "waiting for its turn or for a worker with room",
+            ),
             (self.starting, "from the first assignment to the start"),
         ];
         let told = parts.iter().filter(|(ms, _)| *ms >= 100);

@@ -209,9 +209,16 @@ impl Teller<'_> {
         if stopped {
             self.ended(step);
         }
-        let text = match stopped {
-            true => "With that the run is CANCELLED and is not tried again.",
-            false => "Nothing of it was running: the run is CANCELLED.",
+        let text = match (step.reason, stopped) {
+            (Reason::Superseded, true) => "With that it has made room for a newer run of its job.",
+            (Reason::Superseded, false) => {
+                "A newer run of its job took its place before it started: the run is CANCELLED."
+            }
+            (Reason::Expired, _) => {
+                "Its turn came too late, as `misfire.window` says: the run is CANCELLED."
+            }
+            (_, true) => "With that the run is CANCELLED and is not tried again.",
+            (_, false) => "Nothing of it was running: the run is CANCELLED.",
         };
         self.events
             .push(Event::new(step.at, Happening::Cancelled, text.to_owned()));
