@@ -189,6 +189,7 @@ async fn open_breaker(server: &Server) -> Answer {
     });
     admin.put(job, &manifest).await.expect(201);
     let mut breaks = hello("breaker");
+    breaks.exec = false;
     breaks.handlers = vec!["breaks".to_owned()];
     let mut worker = Worker::join(&server.url, &server.local, breaks).await;
     let run = trigger(&admin, "broken", serde_json::Value::Null).await;
@@ -196,9 +197,7 @@ async fn open_breaker(server: &Server) -> Answer {
     worker.finish(attempt, wire::Outcome::Failed).await;
     let ended = admin.get(&format!("/api/v1/runs/{run}/wait")).await;
     assert_eq!(ended.expect(200)["state"], "FAILED");
-    admin
-        .post(&format!("{job}/runs"), &serde_json::Value::Null)
-        .await
+    admin.post(&format!("{job}/runs"), &json!({})).await
 }
 
 async fn too_many_streams(server: &Server) -> Answer {

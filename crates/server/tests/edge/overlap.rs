@@ -1,5 +1,6 @@
 //! Overlap and circuit breakers as callers meet them.
 
+use drumtower_core::model::RunId;
 use drumtower_proto::worker::v1 as wire;
 use serde_json::{Value, json};
 
@@ -47,13 +48,18 @@ async fn triggers_that_obey_wait_for_their_turn_by_key() {
 
     // Ends free the place, whoever is told first.
     let mut worker = Worker::join(&server.url, &server.local, hello("w1")).await;
-    let mut ended = 0;
-    while ended < 3 {
-        let attempt = worker.assignment().await.attempt.unwrap();
+    let mut held = vec![
+        worker.assignment().await.attempt.unwrap(),
+        worker.assignment().await.attempt.unwrap(),
+    ];
+    // That of `a` last: what has its turn then is not among what is acknowledged before.
+    held.sort_by_key(|attempt| RunId(attempt.run).to_string() == first);
+    for attempt in held {
         worker.finish(attempt, wire::Outcome::Succeeded).await;
-        worker.grant(1);
-        ended += 1;
     }
+    let attempt = worker.assignment().await.attempt.unwrap();
+    assert_eq!(RunId(attempt.run).to_string(), second);
+    worker.finish(attempt, wire::Outcome::Succeeded).await;
     for run in [first, second] {
         let ended = admin.get(&format!("/api/v1/runs/{run}/wait")).await;
         assert_eq!(ended.expect(200)["state"], "COMPLETED");
@@ -98,17 +104,17 @@ async fn a_breaker_opens_is_seen_and_reset() {
     assert!(shown["breaker"]["until"].is_string());
     let runs = format!("{job}/runs");
     let refused = admin
-        .post(&runs, &Value::Null)
+        .post(&runs, &json!({}))
         .await
         .problem(409, "breaker_open");
     assert!(refused["detail"].as_str().unwrap().contains("force"));
     admin.post(&runs, &json!({"force": true})).await.expect(201);
 
     let reset = format!("{job}/reset-breaker");
-    let closed = admin.post(&reset, &Value::Null).await.expect(200);
+    let closed = admin.post(&reset, &json!({})).await.expect(200);
     assert_eq!(closed["breaker"]["state"], "closed");
-    admin.post(&reset, &Value::Null).await.expect(200);
-    admin.post(&runs, &Value::Null).await.expect(201);
+    admin.post(&reset, &json!({})).await.expect(200);
+    admin.post(&runs, &json!({})).await.expect(201);
     let log = admin
         .get("/api/v1/audit?kind=job&action=reset")
         .await
@@ -117,7 +123,7 @@ async fn a_breaker_opens_is_seen_and_reset() {
     assert_eq!((deeds.len(), &deeds[0]["name"]), (1, &json!("broken")));
     let nobody = format!("{JOBS}/nobody/reset-breaker");
     admin
-        .post(&nobody, &Value::Null)
+        .post(&nobody, &json!({}))
         .await
         .problem(404, "no_such_job");
     server.stop().await;
