@@ -84,6 +84,11 @@ impl Engine {
         match self.park_of(pen, Enter::Fresh) {
             Some(park) => {
                 run.parked = Some(self.park_in(pen, park));
+                if run.backfill.is_some() {
+                    // Its backfill may ask for it before it is in the store.
+                    let seq = self.building_seq();
+                    self.runs.left.put(run.id, seq, ());
+                }
                 self.building.run_parked(run);
                 self.settle_pen(pen);
             }
@@ -262,6 +267,10 @@ impl Engine {
 
     /// Finds the place of a pen in which something has changed, and gives its turn to whoever has waited longest.
     pub(super) fn settle_pen(&mut self, id: PenId) {
+        if !self.pens.contains(id) {
+            // Its last run ended instead of being given out.
+            return;
+        }
         self.lift_pen(id);
         let pen = self.pens.expect(id);
         let (line, gates) = (pen.line, Arc::clone(&pen.gates));

@@ -292,6 +292,8 @@ impl Engine {
         let picked: Vec<RunId> = self
             .runs
             .all()
+            // One that waits for its turn comes to its gates after it.
+            .filter(|resident| !resident.run.standing.queued)
             .filter(|resident| concerns(&resident.run, queue_of(resident).as_ref()))
             .map(|resident| resident.run.id)
             .collect();

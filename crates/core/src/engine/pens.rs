@@ -90,6 +90,10 @@ impl Pens {
         }
     }
 
+    pub(super) fn contains(&self, id: PenId) -> bool {
+        self.pens.contains_key(&id)
+    }
+
     pub(super) fn find(&self, key: &str) -> Option<PenId> {
         self.by_key.get(key).copied()
     }

@@ -95,6 +95,9 @@ impl Engine {
                 Some(_) => {}
             }
         }
+        if views.is_empty() {
+            return Vec::new();
+        }
         self.add_oldest(&mut views);
         self.add_holders(&mut views);
         let mut views: Vec<QueueView> = views.into_values().collect();

@@ -262,6 +262,74 @@ fn a_deleted_job_keeps_its_limits_to_the_end() {
     crew.is_empty();
 }
 
+/// Its time is over when it is about to be given out: the pen goes with its last run.
+#[test]
+fn a_run_that_is_too_late_leaves_its_pen() {
+    let mut crew = crew(1_000);
+    crew.put(once(with(
+        "a",
+        json!({"limits": {"concurrency": 1}, "start_timeout": "2s"}),
+    )));
+    let made = crew.trigger_many("a", "{}", 3);
+    // There is room for the next in time, and nobody looks before its time is over.
+    let first = crew.running.remove(0);
+    crew.world.report(1, first, AttemptOutcome::Succeeded);
+    crew.world.pass(5_000);
+    let batch = crew.world.engine.take_batch(crew.world.now);
+    let changes = batch.and_then(|batch| batch.changes).expect("changes");
+    let seq = changes.seq;
+    crew.world.tables.apply(changes);
+    crew.world.engine.acknowledge(seq);
+    crew.settle();
+    for late in &made[1..] {
+        let run = &crew.world.tables.history[late];
+        assert_eq!(run.state, RunState::Failed, "{run:?}");
+    }
+    crew.is_empty();
+}
+
+/// Runs that wait for their turn keep doing so when the limits of their job are edited.
+#[test]
+fn an_edit_of_limits_does_not_promote_what_waits_for_its_turn() {
+    let overlap = json!({"limit": 1, "on_full": "queue"});
+    let mut crew = crew(1_000);
+    crew.put(with(
+        "a",
+        json!({"overlap": overlap, "limits": {"concurrency": 5}}),
+    ));
+    let trigger = Trigger {
+        overlap: Obedience::Obey,
+        ..Trigger::of(job_ref("a"))
+    };
+    let triggers = vec![trigger; 3];
+    crew.command(Command::TriggerRuns { triggers });
+    let made: Vec<RunId> = crew.world.tables.active.keys().copied().collect();
+    assert_eq!(crew.runs_now(), made[..1]);
+    let cancel = Command::CancelRun {
+        run: made[2],
+        scope: None,
+    };
+    let step = crew.world.engine.step(
+        crew.world.now,
+        Input::Command {
+            ticket: Ticket(7),
+            actor: Actor::new("t"),
+            command: cancel,
+        },
+    );
+    let Step::Need { request, input } = step else {
+        panic!("it is in the store only");
+    };
+    let loaded = crew.world.tables.load(request);
+    crew.world.step(Input::Loaded(loaded));
+    crew.put(with("a", json!({"overlap": overlap, "queue": "q"})));
+    assert_eq!(crew.runs_now(), made[..1]);
+    crew.world.step(*input);
+    crew.settle();
+    assert_eq!(crew.drain(), made[..2]);
+    crew.is_empty();
+}
+
 /// A scan that began before some were parked does not find them: it is made again.
 #[test]
 fn what_is_parked_while_the_store_is_read_is_found() {
