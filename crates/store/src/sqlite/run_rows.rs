@@ -20,10 +20,10 @@ pub fn apply(
     batch: &mut Batch,
 ) -> Result<(), Error> {
     let mut insert = conn.prepare_cached(
-        "INSERT INTO run(id, job, scheduled, parked, body, start_by) VALUES(?1, ?2, ?3, ?4, ?5, ?6)",
+        "INSERT INTO run(id, job, scheduled, parked, body, start_by, overlap) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)",
     )?;
     let mut update = conn.prepare_cached(
-        "UPDATE run SET job = ?2, scheduled = ?3, parked = ?4, body = ?5, start_by = ?6, overlap = ?6 WHERE id = ?1",
+        "UPDATE run SET job = ?2, scheduled = ?3, parked = ?4, body = ?5, start_by = ?6, overlap = ?7 WHERE id = ?1",
     )?;
     let mut delete = conn.prepare_cached("DELETE FROM run WHERE id = ?1")?;
     for change in changes.runs.values() {
