@@ -43,7 +43,10 @@ impl Engine {
             Some(Head::Pen(pen)) => {
                 if let Some(run) = self.next_in_pen(pen) {
                     self.serve_run(now, ix, run);
-                    self.settle_pen(pen);
+                    // Too late to be given out, it may have been the last that belonged here.
+                    if self.pens.contains(pen) {
+                        self.settle_pen(pen);
+                    }
                 }
             }
             None => {}

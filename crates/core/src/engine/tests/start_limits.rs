@@ -213,3 +213,53 @@ fn a_cancel_goes_before() {
     );
     assert_eq!(fate(&world, runs[1]), TIMED_OUT);
 }
+
+/// Time passes between the last tick and a batch: whoever is served then may be too late.
+#[test]
+fn the_last_that_waits_at_a_limit_may_be_too_late_when_it_is_served() {
+    let mut world = World::new();
+    let mut spec = hurried("a", "10s");
+    spec["limits"] = serde_json::json!({"concurrency": 1});
+    world.put(spec);
+    let run = world.trigger("a", None, None).expect("made").run;
+    world.pass(11_000);
+    world.event(1, WorkerEvent::Connected(hello(7, 1, 4)));
+    world.beat(1, 1, 0, vec![]);
+    world.event(1, WorkerEvent::Granted { total: 4 });
+    let batch = world.engine.take_batch(world.now).expect("a batch");
+    assert!(assignments(&batch.effects).is_empty());
+    let changes = batch.changes.expect("rows");
+    let seq = changes.seq;
+    world.tables.apply(changes);
+    world.engine.acknowledge(seq);
+    assert_eq!(fate(&world, run), TIMED_OUT);
+}
+
+#[test]
+fn those_that_wait_for_their_turn_fail_too() {
+    let mut world = World::new();
+    let mut spec = hurried("a", "4s");
+    spec["schedule"] = serde_json::json!([{"every": "1s"}]);
+    spec["overlap"] = serde_json::json!({"on_full": "queue", "depth": 50});
+    world.put(spec);
+    world.worker(7, 1, 4, vec![], 1);
+    for beat in 2..12 {
+        world.pass(1_000);
+        let held = world.tables.active.values().filter_map(|run| {
+            let current = run.current_attempt()?;
+            Some(AttemptRef {
+                run: run.id,
+                attempt: current.number,
+                fence: current.fence,
+            })
+        });
+        let held: Vec<AttemptRef> = held.collect();
+        world.beat(1, beat, 1_000, held);
+        world.commit();
+    }
+    let timed_out = world.tables.history.keys().map(|run| fate(&world, *run));
+    let timed_out: Vec<_> = timed_out.collect();
+    assert!(timed_out.len() >= 4, "{timed_out:?}");
+    assert!(timed_out.iter().all(|it| *it == TIMED_OUT), "{timed_out:?}");
+    world.check_conservation();
+}
