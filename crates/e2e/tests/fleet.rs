@@ -78,6 +78,12 @@ fn state(api: &Api, worker: &str) -> Value {
     api.get(&format!("/api/v1/workers/{worker}"))["state"].clone()
 }
 
+fn await_checkpoint(api: &Api, run: &str) {
+    eventually("its checkpoint is saved", || {
+        api.run(run)["checkpoint"].is_object().then_some(())
+    });
+}
+
 /// Triggers so many short runs and returns who ran them.
 fn load(api: &Api, runs: usize) -> Vec<String> {
     let ids: Vec<String> = (0..runs)
@@ -96,9 +102,7 @@ fn a_drain_with_a_deadline_under_load_moves_what_runs_and_a_resume_ends_it() {
     let task = Task::put(&world, "long");
     let run = api.trigger("long", &json!({}));
     task.await_notes("start\n");
-    eventually("its checkpoint is saved", || {
-        api.run(&run)["checkpoint"].is_object().then_some(())
-    });
+    await_checkpoint(&api, &run);
     let _second = Worker::start(&world.site, &world.server, "second");
     api.put_job(&shell("short", "true"));
     assert!(load(&api, 20).contains(&"first".to_owned()));
@@ -161,6 +165,7 @@ fn one_frozen_beyond_its_lease_loses_its_work_and_is_taken_back() {
     let task = Task::put(&world, "long");
     let run = api.trigger("long", &json!({}));
     task.await_notes("start\n");
+    await_checkpoint(&api, &run);
     let _second = Worker::start(&world.site, &world.server, "second");
     first.process().signal(libc::SIGSTOP);
     task.await_notes("start\nstart half\n");
