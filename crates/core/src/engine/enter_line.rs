@@ -84,12 +84,7 @@ impl Engine {
         match self.park_of(pen, Enter::Fresh) {
             Some(park) => {
                 run.parked = Some(self.park_in(pen, park));
-                if run.backfill.is_some() {
-                    // Its backfill may ask for it before it is in the store.
-                    let seq = self.building_seq();
-                    self.runs.left.put(run.id, seq, ());
-                }
-                self.building.run_parked(run);
+                self.park_new(run);
                 self.settle_pen(pen);
             }
             None => {

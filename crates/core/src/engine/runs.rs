@@ -164,17 +164,23 @@ impl Engine {
             let seq = self.building_seq();
             run.parked = Some(self.lines.line(line).key().to_owned());
             self.lines.parked(line, seq);
-            if run.backfill.is_some() {
-                // Its backfill may ask for it before it is in the store.
-                self.runs.left.put(run.id, seq, ());
-            }
-            self.building.run_parked(run);
+            self.park_new(run);
         } else {
             let waiting = Waiting::of(&run);
             self.building.run_inserted(&run);
             self.hold_run(run, Arc::clone(compiled));
             self.lines.push(line, waiting);
         }
+    }
+
+    /// A run that was just made goes into the store instead of memory. The backfill of one may ask for it before it is
+    /// there: an answer from before that is dropped.
+    pub(super) fn park_new(&mut self, run: Run) {
+        if run.backfill.is_some() {
+            let seq = self.building_seq();
+            self.runs.left.put(run.id, seq, ());
+        }
+        self.building.run_parked(run);
     }
 
     /// Makes a run that has failed.

@@ -82,8 +82,16 @@ fn cancelling_ends_what_waits_and_what_runs_only_when_told() {
 
 #[test]
 fn parked_runs_of_it_are_cancelled_too() {
+    parked_runs_are_cancelled(serde_json::Value::Null);
+    // Those that wait for a limit are parked elsewhere.
+    parked_runs_are_cancelled(json!({"concurrency": 1}));
+}
+
+fn parked_runs_are_cancelled(limits: serde_json::Value) {
     let mut world = World::with_window(2);
-    world.put(every("a", "1s", "allow"));
+    let mut spec = every("a", "1s", "allow");
+    spec["limits"] = limits;
+    world.put(spec);
     let pause = Command::PauseJob {
         job: job_ref("a"),
         condition: Condition::Any,
@@ -107,9 +115,11 @@ fn parked_runs_of_it_are_cancelled_too() {
     let row = cancel(&mut world, id, false).expect("cancelled");
     assert_eq!((row.made, row.cancelled, row.live.len()), (4, 4, 0));
     assert!(world.tables.active.is_empty());
-    let run = *world.tables.history.keys().next().expect("a run");
-    let again = world.command(Command::CancelRun { run, scope: None });
-    assert!(again.is_ok(), "{again:?}");
+    let runs: Vec<RunId> = world.tables.history.keys().copied().collect();
+    for run in runs {
+        let again = world.command(Command::CancelRun { run, scope: None });
+        assert!(again.is_ok(), "{again:?}");
+    }
 }
 
 #[test]
