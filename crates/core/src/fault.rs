@@ -23,6 +23,40 @@ pub enum Fault {
     LeaseFromReceipt,
     /// A worker does not repeat an unacknowledged end on its next stream.
     EndNotRepeated,
+    /// Each failed attempt counts twice against the maximum.
+    RetryCountedTwice,
+    /// A failed run is tried again at once.
+    BackoffSkipped,
+    /// What a task says should become of its run is not heard.
+    VerdictIgnored,
+    /// A lost attempt does not count against its maximum.
+    LossNotCounted,
+    /// The next attempt is not told of the checkpoint of the one before.
+    CheckpointNotHandedOn,
+    /// A checkpoint is acknowledged and not written.
+    CheckpointNotWritten,
+    /// A checkpoint is taken although a newer one is kept.
+    CheckpointGoesBack,
+    /// A run that failed for good does not become a dead letter.
+    LetterNotKept,
+    /// A dead letter is requeued although it is none any more.
+    LetterRequeuedTwice,
+    /// A renewal of a lock is answered and changes nothing.
+    LockNotProlonged,
+    /// A renewal of a lock that came late, for a shorter term, shortens it.
+    LockShortened,
+    /// A lock is given under the fence of the hold before.
+    LockFenceReused,
+    /// A server that starts does not know who holds which lock.
+    LockForgotten,
+    /// An idempotency key is forgotten after ten seconds.
+    KeyForgottenEarly,
+    /// A known idempotency key answers whatever was asked for.
+    FingerprintIgnored,
+    /// A worker lets a task run for as long as it likes.
+    TimeoutNotKept,
+    /// A worker does not stop a task that says nothing.
+    SilenceNotHeard,
     /// An attempt that a heartbeat does not name is given up although it may be on its way.
     OnItsWayIsLost,
     /// A cancelled run ends before its worker has confirmed.
@@ -99,6 +133,23 @@ impl Fault {
         Self::MarginForgotten,
         Self::LeaseFromReceipt,
         Self::EndNotRepeated,
+        Self::RetryCountedTwice,
+        Self::BackoffSkipped,
+        Self::VerdictIgnored,
+        Self::LossNotCounted,
+        Self::CheckpointNotHandedOn,
+        Self::CheckpointNotWritten,
+        Self::CheckpointGoesBack,
+        Self::LetterNotKept,
+        Self::LetterRequeuedTwice,
+        Self::LockNotProlonged,
+        Self::LockShortened,
+        Self::LockFenceReused,
+        Self::LockForgotten,
+        Self::KeyForgottenEarly,
+        Self::FingerprintIgnored,
+        Self::TimeoutNotKept,
+        Self::SilenceNotHeard,
         Self::OnItsWayIsLost,
         Self::SlotFreedAtCancel,
         Self::CancelNotWritten,
@@ -144,6 +195,23 @@ impl Fault {
             Self::MarginForgotten => "margin-forgotten",
             Self::LeaseFromReceipt => "lease-from-receipt",
             Self::EndNotRepeated => "end-not-repeated",
+            Self::RetryCountedTwice => "retry-counted-twice",
+            Self::BackoffSkipped => "backoff-skipped",
+            Self::VerdictIgnored => "verdict-ignored",
+            Self::LossNotCounted => "loss-not-counted",
+            Self::CheckpointNotHandedOn => "checkpoint-not-handed-on",
+            Self::CheckpointNotWritten => "checkpoint-not-written",
+            Self::CheckpointGoesBack => "checkpoint-goes-back",
+            Self::LetterNotKept => "letter-not-kept",
+            Self::LetterRequeuedTwice => "letter-requeued-twice",
+            Self::LockNotProlonged => "lock-not-prolonged",
+            Self::LockShortened => "lock-shortened",
+            Self::LockFenceReused => "lock-fence-reused",
+            Self::LockForgotten => "lock-forgotten",
+            Self::KeyForgottenEarly => "key-forgotten-early",
+            Self::FingerprintIgnored => "fingerprint-ignored",
+            Self::TimeoutNotKept => "timeout-not-kept",
+            Self::SilenceNotHeard => "silence-not-heard",
             Self::OnItsWayIsLost => "on-its-way-is-lost",
             Self::SlotFreedAtCancel => "slot-freed-at-cancel",
             Self::CancelNotWritten => "cancel-not-written",

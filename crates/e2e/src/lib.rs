@@ -5,7 +5,8 @@
 //!   stopped, frozen and started again on the same data.
 //! - [`Api`], [`Cli`]: the two ways in. [`Terminal`]: a command on a screen with keys. [`eventually`]: how tests wait; none sleeps for a fixed time.
 //! - [`Books`]: what is in the store of a server at rest, and what the audit says of it.
-//! - [`Clock`]: a wall clock for a server that tests may set while it runs.
+//! - [`Clock`]: a wall clock for a server that tests may set while it runs. [`SmallDisk`]: a disk that they may fill.
+//! - [`Proxy`]: a network that they may cut, hold up and slow down.
 //! - [`process`]: every process is ended by its id when its handle is dropped, also when a test fails.
 //!
 //! Nothing here knows how Drumtower works inside: only its command line, its API, its files and its signals.
@@ -16,8 +17,10 @@ mod books;
 mod certificates;
 mod cli;
 mod clock;
+mod disk;
 pub mod mail;
 pub mod process;
+mod proxy;
 mod server;
 mod site;
 mod terminal;
@@ -31,7 +34,9 @@ pub use books::Books;
 pub use certificates::{Authority, Issued};
 pub use cli::{Cli, Done};
 pub use clock::Clock;
+pub use disk::SmallDisk;
 pub use process::Process;
+pub use proxy::{Proxy, Way};
 pub use server::{Server, ServerOptions, await_calm, free_port};
 pub use site::Site;
 pub use terminal::Terminal;

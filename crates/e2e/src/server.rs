@@ -17,6 +17,7 @@ pub struct ServerOptions {
     /// Where it dies, as `before_commit:7`; needs a binary with the feature `failpoints`.
     pub failpoint: Option<String>,
     pub arguments: Vec<String>,
+    pub env: Vec<(&'static str, String)>,
     /// The clock it goes by; the system's unless given. Kept over restarts.
     pub clock: Option<Clock>,
 }
@@ -113,6 +114,11 @@ impl Server {
         format!("http://{}", self.listen)
     }
 
+    /// The address and port that it listens on.
+    pub fn listen(&self) -> &str {
+        &self.listen
+    }
+
     pub fn data(&self) -> &Path {
         &self.data
     }
@@ -196,6 +202,7 @@ fn spawn(
         .args(["--listen", listen])
         .args(&options.arguments);
     command.env_remove("DRUMTOWER_FAILPOINT");
+    command.envs(options.env.iter().map(|(name, value)| (name, value)));
     if let Some(failpoint) = &options.failpoint {
         command.env("DRUMTOWER_FAILPOINT", failpoint);
     }

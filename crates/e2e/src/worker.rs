@@ -30,8 +30,20 @@ impl Worker {
 
     #[track_caller]
     pub fn start_with(site: &Site, server: &Server, name: &str, options: WorkerOptions) -> Self {
+        Self::start_by(site, server, &server.url(), name, options)
+    }
+
+    /// As [`Worker::start_with`], over another way to the server.
+    #[track_caller]
+    pub fn start_by(
+        site: &Site,
+        server: &Server,
+        url: &str,
+        name: &str,
+        options: WorkerOptions,
+    ) -> Self {
         let token = server.token(&format!("{name}-token"), "worker");
-        let worker = Self::spawn(site, &server.url(), token, name, options);
+        let worker = Self::spawn(site, url, token, name, options);
         server.api().worker(name);
         worker
     }

@@ -4,54 +4,11 @@
 
 #![cfg(target_os = "linux")]
 
-use std::fs::File;
-use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
-use drumtower_e2e::{Api, Server, ServerOptions, Site, eventually};
+use drumtower_e2e::{Api, Server, ServerOptions, Site, SmallDisk, eventually};
 use serde_json::json;
 use ureq::http::Method;
-
-/// A file system of its own, gone with the test.
-struct SmallDisk {
-    path: PathBuf,
-}
-
-impl SmallDisk {
-    /// `None` when we may not mount.
-    fn mount(path: PathBuf) -> Option<Self> {
-        let mut mount = Command::new("mount");
-        mount
-            .args(["-t", "tmpfs", "-o", "size=8m", "tmpfs"])
-            .arg(&path);
-        let mounted = mount.output().is_ok_and(|output| output.status.success());
-        mounted.then_some(Self { path })
-    }
-
-    fn ballast(&self) -> PathBuf {
-        self.path.join("ballast")
-    }
-
-    /// Writes until not one more byte fits.
-    fn fill(&self) {
-        let mut file = File::create(self.ballast()).expect("a file on the small disk");
-        for size in [1 << 16, 1 << 12, 1] {
-            while file.write_all(&vec![0; size]).is_ok() {}
-        }
-    }
-
-    fn free(&self) {
-        std::fs::remove_file(self.ballast()).expect("the ballast can go");
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        // Lazily: a failing test may still have the server's files open.
-        let _ = Command::new("umount").arg("-l").arg(&self.path).status();
-    }
-}
 
 /// One trigger under a key: the id of the run, or the code of the refusal.
 fn trigger(api: &Api, key: &str) -> Result<String, String> {
@@ -83,13 +40,13 @@ fn start(disk: &Path, site: &Site) -> Server {
 #[test]
 fn a_full_disk_refuses_and_loses_nothing_and_heals_by_itself() {
     let site = Site::new();
-    let Some(disk) = SmallDisk::mount(site.dir("disk")) else {
+    let Some(disk) = SmallDisk::mount(site.dir("disk"), 8) else {
         eprintln!(
             "SKIPPED: a full disk needs a small file system, and this user may not mount one"
         );
         return;
     };
-    let mut server = start(&disk.path, &site);
+    let mut server = start(disk.path(), &site);
     let api = server.api();
     api.put_job(&json!({"kind": "Job", "name": "order", "task": {"handler": {"name": "nobody"}}}));
     let mut told = vec![(

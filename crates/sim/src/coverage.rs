@@ -3,7 +3,7 @@
 use crate::plan::Trouble;
 
 /// What users and workers do, and what only time does.
-pub const DEEDS: [&str; 27] = [
+pub const DEEDS: [&str; 36] = [
     "put job",
     "pause job",
     "resume job",
@@ -22,11 +22,20 @@ pub const DEEDS: [&str; 27] = [
     "reset worker",
     "backfill",
     "tend",
+    "requeue",
+    "discard",
+    "misused key",
+    "lock",
+    "renew lock",
+    "release",
     "connect",
     "heartbeat",
     "started",
     "finished",
     "refused",
+    "progress",
+    "checkpoint",
+    "verdict",
     "goodbye",
     "disconnect",
     "boot",
@@ -87,6 +96,24 @@ impl Coverage {
             }
         }
         text
+    }
+
+    /// What never happened under which trouble, in words; empty when everything did.
+    pub fn blind_spots(&self) -> Vec<String> {
+        let mut spots = Vec::new();
+        for (trouble, counts) in self.counts.iter().enumerate() {
+            let missing: Vec<&str> = counts
+                .iter()
+                .zip(DEEDS)
+                .filter(|(count, _)| **count == 0)
+                .map(|(_, deed)| deed)
+                .collect();
+            if !missing.is_empty() {
+                let name = Trouble::NAMES[trouble];
+                spots.push(format!("under {name}: {}", missing.join(", ")));
+            }
+        }
+        spots
     }
 }
 

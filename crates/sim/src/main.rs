@@ -27,7 +27,7 @@ fn main() -> ExitCode {
     std::panic::set_hook(Box::new(|_| {}));
     fault::arm(arguments.fault);
     if arguments.trace {
-        return one(arguments.campaign.start);
+        return one(arguments.campaign.start, arguments.fault);
     }
     many(&arguments)
 }
@@ -39,7 +39,7 @@ fn read(mut given: impl Iterator<Item = String>) -> std::result::Result<Argument
             start: 0,
             seeds: 1_000,
             threads,
-            failures: 5,
+            failures: 20,
         },
         trace: false,
         coverage: false,
@@ -80,7 +80,7 @@ fn fault_named(name: &str) -> std::result::Result<Fault, String> {
 }
 
 /// One world with every line of what happened.
-fn one(seed: u64) -> ExitCode {
+fn one(seed: u64, fault: Option<Fault>) -> ExitCode {
     let story = simulate(seed, true);
     let mut out = std::io::stdout().lock();
     for line in &story.trace {
@@ -91,7 +91,7 @@ fn one(seed: u64) -> ExitCode {
     }
     let _ = writeln!(out, "trace {:016x} of {} lines", story.hash, story.lines);
     drop(out);
-    tell(&story);
+    tell(&story, fault);
     exit(story.findings.is_empty())
 }
 
@@ -111,11 +111,16 @@ fn many(arguments: &Arguments) -> ExitCode {
         eprintln!();
     }
     for story in &result.failed {
-        tell(story);
+        tell(story, arguments.fault);
     }
     println!("{}", summary(&result, began.elapsed().as_secs_f64()));
     if arguments.coverage || result.worlds >= 1_000 {
         println!("\n{}", result.coverage.table());
+        let blind = result.coverage.blind_spots();
+        match blind.is_empty() {
+            true => println!("\neverything was tried under every trouble"),
+            false => println!("\nnever tried\n  {}", blind.join("\n  ")),
+        }
     }
     exit(result.failed.is_empty())
 }
@@ -125,7 +130,7 @@ fn draw(done: u64, seeds: u64, began: Instant) {
     let filled = (done * WIDTH / seeds.max(1)).min(WIDTH) as usize;
     let rate = done as f64 / began.elapsed().as_secs_f64().max(0.001);
     eprint!(
-        "\r[{}{}] {done}/{seeds}  {rate:.0} seeds/s ",
+        "\r[{}{}] {done}/{seeds}  {rate:.1} seeds/s ",
         "#".repeat(filled),
         "-".repeat(WIDTH as usize - filled)
     );
@@ -144,7 +149,7 @@ fn summary(result: &Result, seconds: f64) -> String {
     )
 }
 
-fn tell(story: &Story) {
+fn tell(story: &Story, fault: Option<Fault>) {
     for finding in &story.findings {
         eprintln!(
             "seed {}: {}: {}",
@@ -152,8 +157,9 @@ fn tell(story: &Story) {
         );
     }
     if !story.findings.is_empty() {
+        let fault = fault.map_or(String::new(), |fault| format!(" --fault {}", fault.name()));
         eprintln!(
-            "replay: cargo xtask sim --start {} --seeds 1 --trace\n",
+            "replay: cargo xtask sim --start {} --seeds 1 --trace{fault}\n",
             story.seed
         );
     }

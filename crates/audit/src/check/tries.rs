@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use drumtower_core::model::{
-    Attempt, AttemptOutcome, Backoff, JobId, Retry, RetryAction, Run, Verdict,
+    Attempt, AttemptOutcome, Backoff, JobId, Reason, Retry, RetryAction, Run, RunState, Verdict,
 };
 use drumtower_store::Read;
 
@@ -30,6 +30,8 @@ pub(super) struct Allowed {
     doubles: bool,
     /// The shortest wait that a rule gives instead.
     by_rule_ms: i64,
+    /// Whether a rule may give up before the maximum.
+    gives_up: bool,
 }
 
 impl Allowed {
@@ -51,6 +53,10 @@ impl Allowed {
             max_ms: duration(&retry.max, 300_000.max(initial_ms)),
             doubles: retry.backoff != Some(Backoff::Fixed),
             by_rule_ms: waits.min().unwrap_or(i64::MAX),
+            gives_up: retry
+                .on
+                .iter()
+                .any(|rule| rule.action == RetryAction::GiveUp),
         }
     }
 
@@ -67,6 +73,37 @@ impl Allowed {
     pub(super) fn check(&self, run: &Run, options: &Options, report: &mut Report) {
         self.counts(run, report);
         self.waits(run, options, report);
+        self.not_too_few(run, report);
+    }
+
+    /// A run fails for good only when its tries are used up, or when it was told to give up.
+    fn not_too_few(&self, run: &Run, report: &mut Report) {
+        use AttemptOutcome::{Cancelled, Failed, Lost, Snoozed, TimedOut, Undelivered};
+        let last = run.attempts.last().and_then(|attempt| attempt.end.as_ref());
+        let (RunState::Failed, Some(end)) = (run.state, last) else {
+            return;
+        };
+        let ended = |outcomes: &[AttemptOutcome]| {
+            let ends = run.attempts.iter().filter_map(|it| it.end.as_ref());
+            ends.filter(|end| outcomes.contains(&end.outcome)).count()
+        };
+        let told = self.gives_up || end.verdict == Some(Verdict::GiveUp);
+        let (count, most) = match run.transitions.last().map(|step| step.reason) {
+            Some(Reason::WorkerLost) if end.outcome == Undelivered => {
+                (ended(&[Undelivered]), UNDELIVERED)
+            }
+            Some(Reason::WorkerLost) => (ended(&[Lost, Cancelled]), self.lost),
+            Some(Reason::TaskFailed) if end.outcome == Snoozed => (ended(&[Snoozed]), SNOOZES + 1),
+            Some(Reason::TaskFailed | Reason::TimedOut) if !told => {
+                (ended(&[Failed, TimedOut]), self.failed)
+            }
+            _ => return,
+        };
+        if count < most {
+            report.add(Class::Other, "V12", run.id, || {
+                format!("it failed for good after {count} tries of {most} that it may have")
+            });
+        }
     }
 
     fn counts(&self, run: &Run, report: &mut Report) {

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
+use drumtower_core::lease::Terms;
 use drumtower_server::serve::{self, Options};
 
 use super::{Given, Key, Kind, Settings, Value};
@@ -20,7 +21,11 @@ pub const KEYS: &[Key] = &[
     Key::new("insecure", "DRUMTOWER_INSECURE", Kind::Switch)
         .flag("--insecure")
         .default("false"),
+    Key::new("lease", "DRUMTOWER_LEASE", Kind::Duration).default("15s"),
 ];
+
+/// Shorter, and a busy machine loses work for nothing; longer, and nobody waits for what was lost.
+const LEASES: std::ops::RangeInclusive<u128> = 5_000..=300_000;
 
 #[derive(Args, Clone, Debug, Default)]
 #[group(skip)]
@@ -62,10 +67,28 @@ pub fn options(settings: &Settings) -> Result<Options> {
     options.insecure = settings.switch("insecure");
     options.tls = super::tls::options(settings)?;
     options.driver.engine.host = drumtower_sdk::host_name();
+    options.driver.engine.terms = terms(settings)?;
     super::logs::apply(settings, &mut options);
     super::backup::apply(settings, &mut options)?;
     super::notify::apply(settings, &mut options)?;
     Ok(options)
+}
+
+/// Five heartbeats fit into a lease: four may be lost.
+fn terms(settings: &Settings) -> Result<Terms> {
+    let Some(lease) = settings.duration("lease") else {
+        return Ok(Terms::default());
+    };
+    if !LEASES.contains(&lease.as_millis()) {
+        let words = format!("lease: `{lease:?}` is not between 5s and 5m: leave it out for 15s");
+        return Err(Failure::usage(words));
+    }
+    let lease_ms = u64::try_from(lease.as_millis()).unwrap_or(u64::MAX);
+    Ok(Terms {
+        lease_ms,
+        heartbeat_ms: lease_ms / 5,
+        ..Terms::default()
+    })
 }
 
 /// Refuses what a server would refuse before it opens its store.

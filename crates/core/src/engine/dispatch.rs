@@ -163,7 +163,9 @@ impl Engine {
             due: run.due,
             timeout_ms: compiled.timeout_ms,
             progress_timeout_ms: compiled.progress_timeout_ms,
-            checkpoint: run.checkpoint,
+            checkpoint: run
+                .checkpoint
+                .filter(|_| !armed(Fault::CheckpointNotHandedOn)),
             weight: compiled.requirement.weight,
         };
         self.forget_start(id, start_by);

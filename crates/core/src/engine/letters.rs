@@ -2,6 +2,7 @@
 //!
 //! Their rows are in the store only. What a command does to one depends on whether it is still there, and on nothing else.
 
+use crate::fault::{Fault, armed};
 use crate::model::{Actor, AuditAction, AuditKind, AuditObject, NamespaceName, Now, Run, RunId};
 
 use super::deeds::Told;
@@ -37,6 +38,9 @@ impl Engine {
 
     /// A run has failed for good and is kept.
     pub(super) fn keep_letter(&mut self, run: &Run) {
+        if armed(Fault::LetterNotKept) {
+            return;
+        }
         let seq = self.building_seq();
         self.letters.0.put(run.id, seq, true);
         self.building.letter_kept(run.clone());

@@ -14,6 +14,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use crate::fault::{Fault, armed};
 use crate::model::{
     Actor, Fence, Limits, LockRef, LockRequest, LockRow, MonoMs, NamespaceName, Now,
 };
@@ -65,7 +66,9 @@ fn term(ttl_ms: u64) -> u64 {
 impl Engine {
     /// A lock that was held when the last engine ended: its whole term begins anew.
     pub(super) fn revive_lock(&mut self, now: Now, row: LockRow) {
-        self.hold(now, row, VecDeque::new());
+        if !armed(Fault::LockForgotten) {
+            self.hold(now, row, VecDeque::new());
+        }
     }
 
     /// Gives the lock to whoever asks; `None` when the caller waits for it.
@@ -153,7 +156,8 @@ impl Engine {
         None
     }
 
-    /// Lets the holder of `fence` hold on for another term.
+    /// Lets the holder of `fence` hold on for another term, which may be longer than the one before, but not shorter: a
+    /// request that comes late, or once more, must not end a hold that its holder believes in.
     pub(super) fn renew_lock(
         &mut self,
         now: Now,
@@ -165,14 +169,19 @@ impl Engine {
         let Some(held) = held.filter(|held| held.row.fence == fence) else {
             return Err(Refusal::LockLost(lock.clone()));
         };
-        if let Some(ttl_ms) = ttl_ms.filter(|ttl_ms| *ttl_ms != held.row.ttl_ms) {
+        if let Some(ttl_ms) = ttl_ms {
             crate::model::check_ttl(ttl_ms).map_err(Refusal::Invalid)?;
-            held.row.ttl_ms = ttl_ms;
-            self.building.lock(lock);
+            if ttl_ms > held.row.ttl_ms || armed(Fault::LockShortened) && ttl_ms != held.row.ttl_ms
+            {
+                held.row.ttl_ms = ttl_ms;
+                self.building.lock(lock);
+            }
         }
-        held.until = now.mono.plus(term(held.row.ttl_ms));
-        self.wheel.cancel(held.timer);
-        held.timer = self.wheel.insert(held.until.0, Timer::LockOver(fence));
+        if !armed(Fault::LockNotProlonged) {
+            held.until = now.mono.plus(term(held.row.ttl_ms));
+            self.wheel.cancel(held.timer);
+            held.timer = self.wheel.insert(held.until.0, Timer::LockOver(fence));
+        }
         let row = held.row.clone();
         self.building.want_renewal();
         Ok(Reply::Lock(Box::new(row)))
@@ -260,8 +269,12 @@ impl Engine {
         ttl_ms: u64,
         queue: VecDeque<Waiter>,
     ) -> LockRow {
+        let fence = match armed(Fault::LockFenceReused) {
+            true => Fence(u64::from(lock.segment().0) + 1),
+            false => self.segments.fence(lock.segment(), now.wall),
+        };
         let row = LockRow {
-            fence: self.segments.fence(lock.segment(), now.wall),
+            fence,
             lock,
             owner,
             ttl_ms,

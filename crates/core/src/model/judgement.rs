@@ -2,6 +2,8 @@
 //!
 //! The engine acts on it, and explanations tell it: both ask the same function, so that what is said is what was done.
 
+use crate::fault::{Fault, armed};
+
 use super::{Attempt, AttemptEnd, CountsAs, Limits, RetryPolicy, Ruling, RunId, Verdict};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +50,11 @@ impl RetryPolicy {
         let counts_as = end.outcome.line().counts_as;
         let ends = attempts.iter().filter_map(|it| it.end.as_ref());
         let alike = ends.filter(|it| it.outcome.line().counts_as == counts_as);
-        let count = alike.count();
+        let count = match counts_as {
+            CountsAs::Failure if armed(Fault::RetryCountedTwice) => 2 * alike.count(),
+            CountsAs::Loss if armed(Fault::LossNotCounted) => 0,
+            _ => alike.count(),
+        };
         Some(match counts_as {
             CountsAs::Nothing => Judgement::Done,
             CountsAs::Failure => self.judge_failure(run, last.number, end, count),
@@ -74,7 +80,8 @@ impl RetryPolicy {
     ) -> Judgement {
         let rule = self.rule_for(end);
         let backoff = || self.wait_ms(u32::try_from(failures).unwrap_or(u32::MAX), run, attempt);
-        let (wait, by) = match (end.verdict, self.ruling(end), rule) {
+        let verdict = end.verdict.filter(|_| !armed(Fault::VerdictIgnored));
+        let (wait, by) = match (verdict, self.ruling(end), rule) {
             (Some(Verdict::GiveUp), _, _) => return Judgement::Never(Finality::GivenUp),
             (Some(Verdict::RetryAfter(ms)), _, _) => (ms, AgainBy::Task),
             (_, Ruling::GiveUp, rule) => {
@@ -90,6 +97,7 @@ impl RetryPolicy {
     fn within(&self, counts_as: CountsAs, count: usize, wait_ms: u64, by: AgainBy) -> Judgement {
         match counts_as.most(self) {
             Some(most) if count >= most => Judgement::Never(Finality::UsedUp { counts_as, most }),
+            _ if armed(Fault::BackoffSkipped) => Judgement::Again { wait_ms: 0, by },
             _ => Judgement::Again {
                 wait_ms: wait_ms.min(Limits::RETRY_WAIT_MS),
                 by,

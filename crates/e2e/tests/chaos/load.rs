@@ -12,9 +12,14 @@ use drumtower_e2e::{Api, Server};
 use serde_json::{Value, json};
 use ureq::http::Method;
 
+/// Callers who ask for one run at a time, and callers who ask for many.
 const CALLERS: usize = 2;
+const BULK_CALLERS: usize = 2;
 /// Between two requests of a caller.
 const PAUSE: Duration = Duration::from_millis(20);
+/// How many runs one request of the others makes, and how long they wait before the next.
+const BATCH: u64 = 50;
+const BULK_PAUSE: Duration = Duration::from_millis(50);
 
 pub struct Load {
     stop: Arc<AtomicBool>,
@@ -50,8 +55,17 @@ impl Load {
             let stop = Arc::clone(&stop);
             std::thread::spawn(move || caller.ask(number, &stop))
         });
+        let bulk = (0..BULK_CALLERS).map(|number| {
+            let caller = Caller {
+                api: Api::new(server.url(), Some(token.clone())),
+                journal: Journal::create(journals, "bulk").expect("a journal"),
+                job: "bulk",
+            };
+            let stop = Arc::clone(&stop);
+            std::thread::spawn(move || caller.ask_for_many(number, &stop))
+        });
         Self {
-            callers: callers.collect(),
+            callers: callers.chain(bulk).collect(),
             stop,
             scheduled,
         }
@@ -136,6 +150,7 @@ fn jobs(journals: &Path) -> Vec<Value> {
         with(job("patient", &handler, every("400ms"), 5), patient),
         job("follows", &handler, json!([{"after_end": "150ms"}]), 20),
         job("order", &handler, Value::Null, 10),
+        job("bulk", &handler, Value::Null, 2),
         job("command", &exec, Value::Null, 10),
     ]
 }
@@ -158,6 +173,57 @@ impl Caller {
             }
             std::thread::sleep(PAUSE);
         }
+    }
+
+    /// Batches, each repeated with the same keys until all of it is answered.
+    fn ask_for_many(mut self, number: usize, stop: &AtomicBool) {
+        for request in 0.. {
+            if stop.load(Ordering::Relaxed) {
+                return;
+            }
+            let key = |place| format!("bulk-{number}-request-{request}-{place}");
+            let mut open: Vec<String> = (0..BATCH).map(key).collect();
+            while !open.is_empty() {
+                open = self.still_open(open);
+                std::thread::sleep(BULK_PAUSE);
+            }
+        }
+    }
+
+    /// One request for a run under each key; the keys that were not answered for good.
+    fn still_open(&mut self, keys: Vec<String>) -> Vec<String> {
+        for key in &keys {
+            self.write(&Record::Sent {
+                key: key.clone(),
+                job: format!("default/{}", self.job),
+                wall_ms: wall_now(),
+            });
+        }
+        let item = |key: &String| json!({"job": self.job, "idempotency_key": key});
+        let runs: Vec<Value> = keys.iter().map(item).collect();
+        let body = json!({"runs": runs});
+        let answer = self
+            .api
+            .call(Method::POST, "/api/v1/runs:batch", Some(&body));
+        let answer = match answer {
+            Ok(answer) if answer.status < 500 && !answer.is_success() && answer.status != 429 => {
+                panic!("{answer:?}")
+            }
+            Ok(answer) if answer.is_success() => answer.body,
+            _ => Value::Null,
+        };
+        let mut open = Vec::new();
+        for (place, key) in keys.into_iter().enumerate() {
+            let id = answer["runs"][place]["id"].as_str();
+            match id.and_then(|id| id.parse().ok()) {
+                Some(run) => self.write(&Record::Answered { key, run }),
+                None => {
+                    self.write(&Record::Unknown { key: key.clone() });
+                    open.push(key);
+                }
+            }
+        }
+        open
     }
 
     /// One request under a key; whether it was answered for good.

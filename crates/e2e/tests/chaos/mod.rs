@@ -1,21 +1,39 @@
-//! A server, two workers and a load, all of which can die at any moment.
+//! A server, two workers and a load, all of which can die at any moment, freeze, or lose each other.
 
+mod figures;
 mod load;
+mod spells;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use drumtower_audit::journal::{Reader, files, wall_now};
+use drumtower_audit::journal::wall_now;
 use drumtower_audit::{Journal, Record};
-use drumtower_core::model::WallMs;
 use drumtower_e2e::{
-    Clock, Server, ServerOptions, Site, Worker, WorkerOptions, await_calm, eventually,
+    Clock, Proxy, Server, ServerOptions, Site, SmallDisk, Way, Worker, WorkerOptions, await_calm,
+    eventually,
 };
 use ureq::http::Method;
 
 use load::Load;
+use spells::Spell;
 
-/// Which process dies, and where.
+pub use figures::first_fires;
+
+/// Short, so that many leases end.
+const LEASE: Duration = Duration::from_secs(5);
+
+/// One of the two workers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Who {
+    /// The agent with the commands it runs.
+    Agent,
+    /// The worker with handlers in its own process.
+    Handlers,
+}
+
+/// Which process dies, and where; or what else goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Death {
     AtStart,
@@ -25,12 +43,20 @@ pub enum Death {
     InCheckpoint,
     /// The server, whatever it is doing.
     Server,
-    /// The agent with the commands it runs.
-    Agent,
-    /// The worker with handlers in its own process.
-    Handlers,
+    Worker(Who),
     /// Nobody: the server's clock is set so many seconds forward or back, and right again later.
     Step(i64),
+    /// The server stands still, mostly for longer than a lease.
+    FreezeServer,
+    Freeze(Who),
+    /// A worker's connections break.
+    Cut(Who),
+    /// What goes one way between a worker and the server is held up, mostly for longer than a lease.
+    Hold(Who, Way),
+    /// Everything between a worker and the server takes longer.
+    Slow(Who),
+    /// There is no room on the server's disk for a while.
+    FullDisk,
 }
 
 const HELD: &str = "the wall clock went forward by";
@@ -38,47 +64,60 @@ const HELD: &str = "the wall clock went forward by";
 /// A server that does not come to its failpoint by then is killed where it is.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-pub struct Chaos {
+pub struct Chaos<'a> {
     server: Server,
+    /// Where the server keeps everything, if it can be filled.
+    disk: Option<&'a SmallDisk>,
     agent: Worker,
     handlers: Worker,
+    /// The ways of the two workers to the server.
+    ways: [Proxy; 2],
+    spells: Vec<Spell>,
     load: Load,
+    began: Instant,
+    /// How often each thing went wrong that killed nobody.
+    troubles: BTreeMap<String, u64>,
     journal: Journal,
     migrations: u64,
     /// The server's clock; workers and callers keep the true time.
     clock: Option<Clock>,
-    steps: u64,
 }
 
 pub fn journal_dir(site: &Site) -> PathBuf {
     site.dir("journal")
 }
 
-impl Chaos {
+impl<'a> Chaos<'a> {
     /// Brings a store to life over many deaths in its migration, then workers and load.
-    pub fn begin(site: &Site) -> Self {
+    pub fn begin(site: &Site, disk: Option<&'a SmallDisk>) -> Self {
         let dir = journal_dir(site);
         let mut journal = Journal::create(&dir, "killer").expect("a journal");
         let clock = Clock::new(site);
         let (mut server, migrations) = migrate(site, clock.as_ref(), &mut journal);
         server.await_ready();
-        let agent = Worker::start(site, &server, "agent");
+        let ways = [(); 2].map(|()| Proxy::start(server.listen()));
+        let options = WorkerOptions::default();
+        let agent = Worker::start_by(site, &server, &ways[0].url(), "agent", options);
         let options = WorkerOptions {
             program: Some(env!("CARGO_BIN_EXE_journal-handlers").into()),
             arguments: vec!["handlers".into(), dir.display().to_string()],
             ..Default::default()
         };
-        let handlers = Worker::start_with(site, &server, "handlers", options);
+        let handlers = Worker::start_by(site, &server, &ways[1].url(), "handlers", options);
         let load = Load::start(&server, &dir);
         Self {
             server,
+            disk,
             agent,
             handlers,
+            ways,
+            spells: Vec::new(),
             load,
+            began: Instant::now(),
+            troubles: BTreeMap::new(),
             journal,
             migrations,
             clock,
-            steps: 0,
         }
     }
 
@@ -86,12 +125,18 @@ impl Chaos {
         self.migrations
     }
 
-    pub fn steps(&self) -> u64 {
-        self.steps
+    pub fn troubles(&self) -> &BTreeMap<String, u64> {
+        &self.troubles
+    }
+
+    /// How long the load has gone on.
+    pub fn lasted(&self) -> Duration {
+        self.began.elapsed()
     }
 
     /// One death. The server stays dead until something needs it.
     pub fn die(&mut self, death: Death, random: &mut fastrand::Rng) {
+        self.end_spells(false);
         match death {
             Death::AtStart => self.at("at_start", random.u64(1..=3)),
             Death::BeforeCommit => self.at("before_commit", random.u64(1..=60)),
@@ -102,9 +147,21 @@ impl Chaos {
                 std::thread::sleep(Duration::from_millis(random.u64(0..1000)));
                 self.kill();
             }
-            Death::Agent => kill_worker(&mut self.agent, &mut self.journal, random),
-            Death::Handlers => kill_worker(&mut self.handlers, &mut self.journal, random),
+            Death::Worker(who) => {
+                std::thread::sleep(Duration::from_millis(random.u64(0..300)));
+                let worker = self.worker(who);
+                worker.kill();
+                let name = worker.name.clone();
+                worker.respawn();
+                killed(&mut self.journal, &name, "random");
+            }
             Death::Step(seconds) => self.step(seconds, random),
+            Death::FreezeServer => self.freeze_server(random),
+            Death::Freeze(who) => self.freeze(who, random),
+            Death::Cut(who) => self.cut(who),
+            Death::Hold(who, way) => self.hold(who, way, random),
+            Death::Slow(who) => self.slow(who, random),
+            Death::FullDisk => self.fill_disk(random),
         }
     }
 
@@ -116,7 +173,7 @@ impl Chaos {
         };
         self.live();
         self.server.await_ready();
-        self.steps += 1;
+        self.trouble("the server's clock was set");
         if seconds > 0 {
             let undone = "the wall clock is back where it was";
             let before = self.words(undone);
@@ -157,10 +214,7 @@ impl Chaos {
             self.kill();
         }
         let failpoint = Some(format!("{point}:{passage}"));
-        self.start(&ServerOptions {
-            failpoint,
-            ..Default::default()
-        });
+        self.start(failpoint);
         if self.server.died_within(PATIENCE) {
             killed(&mut self.journal, "server", point);
         } else {
@@ -177,11 +231,22 @@ impl Chaos {
     /// Starts the server if it is dead.
     fn live(&mut self) {
         if self.server.process().ended().is_some() {
-            self.start(&ServerOptions::default());
+            self.start(None);
         }
     }
 
-    fn start(&mut self, options: &ServerOptions) {
+    fn worker(&mut self, who: Who) -> &mut Worker {
+        match who {
+            Who::Agent => &mut self.agent,
+            Who::Handlers => &mut self.handlers,
+        }
+    }
+
+    fn trouble(&mut self, what: impl Into<String>) {
+        *self.troubles.entry(what.into()).or_default() += 1;
+    }
+
+    fn start(&mut self, failpoint: Option<String>) {
         let restarted = Record::Restarted {
             what: "server".into(),
             wall_ms: wall_now(),
@@ -189,7 +254,10 @@ impl Chaos {
         self.journal
             .write(&restarted)
             .expect("a line in the journal");
-        self.server.respawn(options);
+        self.server.respawn(&ServerOptions {
+            failpoint,
+            ..lasting()
+        });
     }
 
     /// Waits until a run that this server made has been started by a worker.
@@ -199,6 +267,7 @@ impl Chaos {
         self.server.await_ready();
         let api = self.server.api();
         eventually("a run is made and started", || {
+            self.end_spells(false);
             let runs = api
                 .call(Method::GET, "/api/v1/runs?limit=50", None)
                 .ok()?
@@ -215,7 +284,8 @@ impl Chaos {
     }
 
     /// Ends the load, lets everything end, stops everything. Returns where the store is.
-    pub fn calm(mut self, patience: Duration) -> PathBuf {
+    pub fn calm(&mut self, patience: Duration) -> PathBuf {
+        self.end_spells(true);
         self.await_fire();
         let api = self.server.api();
         self.load.end(&api);
@@ -250,7 +320,7 @@ fn migrate(site: &Site, clock: Option<&Clock>, journal: &mut Journal) -> (Server
         let options = ServerOptions {
             failpoint: Some(format!("in_migration:{passage}")),
             clock: clock.cloned(),
-            ..Default::default()
+            ..lasting()
         };
         let mut server = Server::launch(&data, &log, &options);
         let since = Instant::now();
@@ -277,11 +347,12 @@ fn has_announced(data: &Path) -> bool {
     data.join("server.url").exists()
 }
 
-fn kill_worker(worker: &mut Worker, journal: &mut Journal, random: &mut fastrand::Rng) {
-    std::thread::sleep(Duration::from_millis(random.u64(0..300)));
-    worker.kill();
-    killed(journal, &worker.name, "random");
-    worker.respawn();
+/// What every life of the server is started with.
+fn lasting() -> ServerOptions {
+    ServerOptions {
+        env: vec![("DRUMTOWER_LEASE", format!("{}s", LEASE.as_secs()))],
+        ..Default::default()
+    }
 }
 
 fn killed(journal: &mut Journal, what: &str, point: &str) {
@@ -291,39 +362,4 @@ fn killed(journal: &mut Journal, what: &str, point: &str) {
         wall_ms: wall_now(),
     };
     journal.write(&killed).expect("a line in the journal");
-}
-
-/// For each life of the server that got so far: how long after its start a run was started whose time in the schedule
-/// had come since; in order of length.
-pub fn first_fires(dir: &Path) -> Vec<i64> {
-    let (mut restarts, mut kills, mut starts) = (Vec::new(), Vec::new(), Vec::new());
-    for path in files(dir).expect("journals") {
-        for record in Reader::open(&path).expect("a journal") {
-            match record.expect("a record") {
-                Record::Restarted { wall_ms, .. } => restarts.push(wall_ms),
-                Record::Killed { what, wall_ms, .. } if what == "server" => kills.push(wall_ms),
-                Record::Started {
-                    nominal_ms: Some(nominal),
-                    wall_ms,
-                    ..
-                } => starts.push((nominal, wall_ms)),
-                _ => {}
-            }
-        }
-    }
-    let first = |restart: &WallMs| {
-        let end = kills
-            .iter()
-            .filter(|kill| *kill > restart)
-            .min()
-            .copied()
-            .unwrap_or(WallMs(i64::MAX));
-        let own = starts
-            .iter()
-            .filter(|(nominal, start)| nominal > restart && *start < end);
-        own.map(|(_, start)| start.since(*restart)).min()
-    };
-    let mut fires: Vec<i64> = restarts.iter().filter_map(first).collect();
-    fires.sort_unstable();
-    fires
 }

@@ -8,6 +8,7 @@
 //!
 //! While it has not finished it may be told to stop (once, the first reason stands) and later be aborted (once).
 
+use drumtower_core::fault::{Fault, armed};
 use drumtower_core::model::MonoMs;
 use drumtower_proto::worker::v1 as wire;
 
@@ -97,7 +98,7 @@ impl Held {
     pub(super) fn started(&mut self, now: MonoMs, wall_ms: i64) {
         if matches!(self.phase, Phase::Starting) {
             self.phase = Phase::Running { wall_ms };
-            if self.timeout_ms > 0 {
+            if self.timeout_ms > 0 && !armed(Fault::TimeoutNotKept) {
                 self.timeout_at = now.plus(self.timeout_ms);
             }
             self.heard(now);
@@ -106,7 +107,8 @@ impl Held {
 
     /// It runs, and said so just now.
     pub(super) fn heard(&mut self, now: MonoMs) {
-        if self.progress_timeout_ms > 0 && matches!(self.phase, Phase::Running { .. }) {
+        let watched = self.progress_timeout_ms > 0 && !armed(Fault::SilenceNotHeard);
+        if watched && matches!(self.phase, Phase::Running { .. }) {
             self.silent_at = now.plus(self.progress_timeout_ms);
         }
     }

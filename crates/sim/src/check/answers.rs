@@ -1,6 +1,6 @@
 //! What is told must be so, and stay so.
 
-use drumtower_core::engine::{AttemptRef, Effect, Refusal, Reply, ToWorker};
+use drumtower_core::engine::{AttemptRef, Effect, Refusal, Reply, ToWorker, Triggered};
 use drumtower_core::model::{JobRecord, Run, RunId};
 use drumtower_store::Read;
 
@@ -101,6 +101,14 @@ impl World {
                 record.row.revision, record.row.name
             );
             self.checks.find("V9", words);
+        }
+    }
+
+    /// A key that was used for one request made no run for another.
+    pub(crate) fn check_misused(&mut self, results: &[Result<Triggered, Refusal>]) {
+        for taken in results.iter().flatten() {
+            let words = format!("{} was made under a key of another request", taken.run);
+            self.checks.find("V2", words);
         }
     }
 

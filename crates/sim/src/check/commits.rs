@@ -1,6 +1,6 @@
 //! A commit has become durable: is it one that may be?
 
-use drumtower_core::change::{ChangeSet, RunChange};
+use drumtower_core::change::{ChangeSet, JobChange, RunChange};
 use drumtower_core::model::{AttemptEnd, AttemptOutcome, Origin, Reason, Run, RunId, RunState};
 use drumtower_store::Read;
 
@@ -53,6 +53,11 @@ impl World {
         let begun = changes.drains.iter().filter(|(_, row)| row.is_some());
         let begun = begun.map(|(workers, _)| workers.name.clone());
         self.checks.drained.extend(begun);
+        let made = |change: &&JobChange| matches!(change, JobChange::Insert(_));
+        self.checks.jobs_made += changes.jobs.values().filter(made).count() as u64;
+        self.check_letters(changes);
+        self.check_locks(changes);
+        self.check_marks(changes);
         self.check_overlap(changes);
         self.check_breakers(changes);
         self.checks.schedules(changes);

@@ -6,8 +6,12 @@ use drumtower_proto::worker::v1 as wire;
 use wire::worker_message::Body;
 
 use super::Checks;
+use crate::clock::MS;
 use crate::worker::Task;
 use crate::world::World;
+
+/// Between being told to stop and being killed, and what a busy worker takes for it.
+const GRACE_MS: u64 = 12_000;
 
 impl World {
     /// The worker that runs this attempt and whose lease has not ended by its own clock.
@@ -62,6 +66,27 @@ impl World {
                 task.run, task.due.0, self.checks.furthest.0
             );
             self.checks.find("V3", words);
+        }
+    }
+
+    /// A task has ended: it did not run longer than its job allows, unless nobody could stop it.
+    pub(crate) fn check_lasted(&mut self, worker: usize, task: &Task) {
+        let Some((started, _)) = task.started else {
+            return;
+        };
+        let node = &self.workers[worker];
+        // Who was frozen meanwhile could not stop it in time.
+        if task.deaf || node.thawed > started {
+            return;
+        }
+        let most_ms = task.timeout_ms + GRACE_MS;
+        let lasted_ms = self.at.since(started) / MS;
+        if lasted_ms > most_ms + most_ms / 100 {
+            let words = format!(
+                "{} attempt {} ran for {lasted_ms} ms of {} that it may",
+                task.run, task.attempt, task.timeout_ms
+            );
+            self.checks.find("V16", words);
         }
     }
 

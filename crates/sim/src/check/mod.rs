@@ -4,18 +4,23 @@
 //! |---|---|
 //! | a commit becomes durable (`commits`) | V2 cursors, V4 start limits, V6 fences and marks, V7, V8, V11 overlap and limits (`limits`), V12 drains by key (`overlap`), V13, V14, circuit breakers (`breakers`); nobody is authorised for what has ended |
 //! | the same (`backfills`) | V2 each time of a backfill once, V8 its row tells of its runs, V11 not too many at once |
+//! | the same (`letters`, `locks`, `checkpoints`) | who failed for good is a letter once; a lock has one holder; a checkpoint never goes back |
 //! | an effect is performed or an answer arrives (`answers`) | V9: what is told is durable |
-//! | a task is started (`leases`) | V3, V5, V6, V11 credit |
-//! | the world has come to rest (`rest`) | V1, V2, V10, V18 and the rest of the audit, with schedules expanded a second time |
+//! | a task is started (`leases`) | V3, V5, V6, V11 credit; it goes on from what was told to be kept |
+//! | a task ends (`leases`) | V16: it did not run longer than it may |
+//! | the world has come to rest (`rest`) | V1, V2, V10, V12, V18 and the rest of the audit, with schedules expanded a second time |
 //!
 //! V16 is the world's own: it must come to rest. Nothing here asks the engine anything.
 
 mod answers;
 mod backfills;
 mod breakers;
+mod checkpoints;
 mod commits;
 mod leases;
+mod letters;
 mod limits;
+mod locks;
 mod overlap;
 mod rest;
 
@@ -63,12 +68,16 @@ pub struct Checks {
     started: BTreeMap<RunId, (u32, u64)>,
     /// What tasks wrote.
     tasks: Vec<Record>,
+    pub(crate) letters: letters::Letters,
+    pub(crate) locks: locks::Locks,
+    pub(crate) saved: checkpoints::Saved,
     /// The furthest that any server's wall clock has been.
     furthest: WallMs,
     /// How far clocks of servers were set, in all.
     stepped_ms: i64,
     /// The furthest that two clocks were apart.
     spread_ms: i64,
+    pub(crate) jobs_made: u64,
     pub(crate) runs_made: u64,
     pub(crate) tasks_run: u64,
 }

@@ -10,6 +10,7 @@ const GRACE_MS: i64 = 10_000;
 impl World {
     pub(crate) fn check_end(&mut self) {
         self.look_at_clocks();
+        self.check_letters_left();
         let (spread, stepped) = (self.checks.spread_ms, self.checks.stepped_ms);
         let apart = spread + stepped;
         let options = Options {

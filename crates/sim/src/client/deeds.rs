@@ -2,12 +2,14 @@
 
 use drumtower_core::engine::{JobRef, NewBackfill, Obedience, Rerun, Trigger, When};
 use drumtower_core::model::{
-    BackfillId, CalendarSpec, JobRecord, JobSpec, JsonText, NamespaceName, QueueName, QueueRef,
-    QueueSpec, Requirement, RunId, RunState, TaskNeed, WorkerName, WorkerRef,
+    BackfillId, CalendarSpec, Fence, JobRecord, JobSpec, JsonText, LockRef, LockRequest,
+    NamespaceName, QueueName, QueueRef, QueueSpec, Requirement, RunId, RunState, TaskNeed,
+    WorkerName, WorkerRef,
 };
 use drumtower_store::{JobFilter, Read, RunFilter};
 
-use crate::plan;
+use super::locks::Hold;
+use crate::plan::{self, Shape};
 use crate::random::Random;
 use crate::worker::Worker;
 use crate::world::World;
@@ -32,6 +34,20 @@ pub enum Deed {
     ResetWorker(WorkerRef),
     Backfill(Box<NewBackfill>),
     Tend(BackfillId, Tend),
+    Requeue(Vec<Trigger>),
+    Discard(NamespaceName, Vec<RunId>),
+    /// A key that was used is used for another request.
+    Misuse(Box<Trigger>),
+    Acquire(LockRequest),
+    Renew {
+        hold: Hold,
+        ttl_ms: Option<u64>,
+    },
+    /// Without a fence it ends whichever hold there is.
+    Release {
+        lock: LockRef,
+        fence: Option<Fence>,
+    },
 }
 
 /// What is done to a backfill.
@@ -64,6 +80,12 @@ impl Deed {
             Self::ResetWorker(_) => "reset worker",
             Self::Backfill(_) => "backfill",
             Self::Tend(..) => "tend",
+            Self::Requeue(_) => "requeue",
+            Self::Discard(..) => "discard",
+            Self::Misuse(_) => "misused key",
+            Self::Acquire(_) => "lock",
+            Self::Renew { .. } => "renew lock",
+            Self::Release { .. } => "release",
         }
     }
 
@@ -89,12 +111,18 @@ impl Deed {
             Self::ResetWorker(worker) => format!("reset worker {}", worker.name),
             Self::Backfill(new) => format!("backfill of {}", new.job.name),
             Self::Tend(id, tend) => format!("{tend:?} {id}"),
+            Self::Requeue(triggers) => format!("{} letters once more", triggers.len()),
+            Self::Discard(_, runs) => format!("{} letters thrown away", runs.len()),
+            Self::Misuse(trigger) => format!("another request of {}", trigger.job.name),
+            Self::Acquire(request) => format!("{} for {}", request.lock.name, request.owner),
+            Self::Renew { hold, .. } => format!("{} longer for {}", hold.lock.name, hold.owner),
+            Self::Release { lock, .. } => format!("{} given back", lock.name),
         }
     }
 
     pub fn triggers(&self) -> &[Trigger] {
         match self {
-            Self::Trigger(triggers) | Self::Rerun(triggers) => triggers,
+            Self::Trigger(triggers) | Self::Rerun(triggers) | Self::Requeue(triggers) => triggers,
             _ => &[],
         }
     }
@@ -155,14 +183,21 @@ impl World {
         let calendars = !self.reader.calendars().ok()?.is_empty();
         let fresh = self.number();
         let random = &mut self.clients[client].random;
-        if jobs.len() < self.plan.jobs && random.chance(800) {
-            let spec = plan::fresh(fresh, now, calendars, self.plan.quiet, random);
+        if jobs.len() < self.plan.figures.jobs && random.chance(800) {
+            let spec = plan::fresh(fresh, now, calendars, self.plan.shape, random);
             return Some(Deed::Put(Box::new(spec)));
         }
         if jobs.is_empty() {
             return None;
         }
-        let job = random.pick(&jobs).clone();
+        if random.chance(self.plan.figures.locks_permille) {
+            return self.lock_deed(client);
+        }
+        let hot = self.plan.shape == Shape::HotJob && random.chance(850);
+        let job = match hot {
+            true => jobs[0].clone(),
+            false => random.pick(&jobs).clone(),
+        };
         let name = JobRef {
             namespace: job.row.namespace.clone(),
             name: job.row.name.clone(),
@@ -188,6 +223,8 @@ impl World {
             57..59 => Some(Deed::ResetBreaker(name)),
             59..63 => self.backfill(client, job),
             63..68 => self.tend(client),
+            68..70 => self.misuse(client),
+            70..76 => self.letter_deed(client),
             _ => Some(Deed::Trigger(self.triggers(client, &name))),
         }
     }
@@ -196,7 +233,7 @@ impl World {
     fn maintain(&mut self, client: usize) -> Option<Deed> {
         let random = &mut self.clients[client].random;
         let worker = random.pick(&self.workers).named()?;
-        let longest = 3 * self.plan.longest_task_ms;
+        let longest = 3 * self.plan.figures.longest_task_ms;
         Some(match random.below(10) {
             0..3 => Deed::Drain(worker, None),
             3..6 => Deed::Drain(worker, Some(random.skewed(0, longest))),
@@ -221,10 +258,12 @@ impl World {
     }
 
     fn triggers(&mut self, client: usize, job: &JobRef) -> Vec<Trigger> {
-        let quiet = self.plan.quiet;
+        let shape = self.plan.shape;
         let user = &mut self.clients[client];
         let count = match user.random.below(20) {
-            _ if quiet => 1,
+            _ if shape.is_quiet() => 1,
+            0..3 if shape == Shape::Bursts => user.random.between(100, 600),
+            0..6 if shape == Shape::HotJob => user.random.between(20, 200),
             0 => user.random.skewed(2, 120),
             1..4 => user.random.between(2, 6),
             _ => 1,
@@ -291,6 +330,7 @@ impl World {
         let run = self.clients[client].random.pick(&ended).clone();
         let job = self.reader.job(run.job).ok()??;
         let pinned = self.reader.job_version(run.job, run.job_version).ok()??;
+        let saved = self.reader.checkpoint(run.id).ok()?;
         let user = &mut self.clients[client];
         user.keys += 1;
         let key = format!("c{client}-{}", user.keys);
@@ -300,7 +340,7 @@ impl World {
             nominal: run.nominal,
             params: run.params,
             version: user.random.chance(500).then_some(pinned),
-            checkpoint: None,
+            checkpoint: saved.filter(|_| user.random.chance(500)),
             letter: false,
         };
         let name = JobRef {
@@ -329,5 +369,16 @@ impl World {
             return None;
         }
         Some(Deed::Trigger(vec![again]))
+    }
+
+    /// A key that was answered is used for something else, which is refused.
+    fn misuse(&mut self, client: usize) -> Option<Deed> {
+        let user = &mut self.clients[client];
+        if user.made.is_empty() {
+            return None;
+        }
+        let mut other = user.random.pick(&user.made).clone();
+        other.params = JsonText::parse("params", "{\"order\":0}").ok();
+        Some(Deed::Misuse(Box::new(other)))
     }
 }

@@ -5,19 +5,25 @@
 
 mod backfills;
 mod deeds;
+mod letters;
+mod locks;
+
+use std::collections::BTreeSet;
 
 use drumtower_audit::Record;
 use drumtower_core::engine::{Command, Condition, JobRef, Refusal, Reply, Trigger, Triggered};
 use drumtower_core::model::{Actor, JobRecord, Requirement, Run, RunId};
 use drumtower_store::Read;
 
-use crate::clock::{MS, SECOND};
+use crate::clock::{At, MS, SECOND};
 use crate::random::Random;
 use crate::server::{Phase, Work};
 use crate::world::event::Event;
 use crate::world::{World, note};
 
 pub use deeds::{Deed, Tend};
+pub(crate) use letters::REQUEUED;
+pub use locks::Hold;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CallId(pub u64);
@@ -29,6 +35,7 @@ pub struct Call {
     pub(crate) deed: Deed,
     tries: u32,
     server: usize,
+    sent: At,
 }
 
 /// What a caller is told.
@@ -48,16 +55,25 @@ pub struct Client {
     pub(crate) journal: Vec<Record>,
     /// Requests that it may make once more, as they were.
     pub(crate) made: Vec<Trigger>,
+    /// Locks that it believes to hold.
+    pub(crate) holds: Vec<Hold>,
+    /// Names under which it holds nothing any more.
+    given_back: BTreeSet<String>,
+    /// How much its clock gains.
+    drift_ppm: i64,
     keys: u64,
 }
 
 impl Client {
-    pub fn new(random: Random) -> Self {
+    pub fn new(mut random: Random) -> Self {
         Self {
+            drift_ppm: random.signed(4_500),
             random,
             runs: Vec::new(),
             journal: Vec::new(),
             made: Vec::new(),
+            holds: Vec::new(),
+            given_back: BTreeSet::new(),
             keys: 0,
         }
     }
@@ -79,9 +95,21 @@ impl World {
         if let Some(deed) = self.choose(client) {
             self.call(client, deed, 0);
         }
-        let pause = self.plan.pause_us;
+        let pause = self.plan.figures.pause_us;
+        let pause = match self.is_filling() {
+            // Whoever sets a site up applies one definition after the other.
+            true => 4 * MS,
+            false => pause,
+        };
         let wait = self.clients[client].random.between(MS, 2 * pause);
         self.push(self.at.plus(wait), Event::Act { client });
+    }
+
+    /// Whether the jobs of a large site are still being written.
+    fn is_filling(&self) -> bool {
+        const LARGE: usize = 20;
+        let (jobs, filled) = (self.plan.figures.jobs, self.checks.jobs_made);
+        jobs > LARGE && filled < jobs as u64 && self.at < At(30 * SECOND)
     }
 
     pub(crate) fn call(&mut self, client: usize, deed: Deed, tries: u32) {
@@ -95,6 +123,8 @@ impl World {
         note!(self, "client {client} asks for {}", deed.words());
         self.cover(deed.name());
         self.write_sent(client, &deed);
+        self.leave_copy(client, &deed);
+        let patience_us = deed.patience_us();
         self.calls.insert(
             call,
             Call {
@@ -102,11 +132,37 @@ impl World {
                 deed,
                 tries,
                 server,
+                sent: self.at,
             },
         );
         let at = self.at.plus(self.latency());
         self.push(at, Event::Request { call });
-        self.push(self.at.plus(PATIENCE_US), Event::Timeout { call });
+        self.push(self.at.plus(patience_us), Event::Timeout { call });
+    }
+
+    /// Somewhere on its way a request is kept, and comes once more.
+    fn leave_copy(&mut self, client: usize, deed: &Deed) {
+        if self.at < self.weather.late_copies && self.random.chance(400) {
+            let at = self.at.plus(self.random.skewed(MS, 40 * SECOND));
+            let deed = Box::new(deed.clone());
+            self.push(at, Event::Copy { client, deed });
+        }
+    }
+
+    /// A copy arrives; its answer reaches nobody.
+    pub(crate) fn copy(&mut self, client: usize, deed: &Deed) {
+        let (server, call) = (self.owner, CallId(self.number()));
+        if let Phase::Ready(live) = &mut self.servers[server].phase {
+            let actor = Actor::new(&format!("client-{client}"));
+            let command = deed.command();
+            live.take_command(Work::Command {
+                call,
+                actor,
+                command,
+            });
+            note!(self, "a copy arrives of {}", deed.words());
+            self.wake_server(server);
+        }
     }
 
     fn write_sent(&mut self, client: usize, deed: &Deed) {
@@ -212,6 +268,7 @@ impl World {
         let (client, tries) = (call.client, call.tries + 1);
         self.write_sent(client, &call.deed);
         let server = self.owner;
+        let patience_us = call.deed.patience_us();
         self.calls.insert(
             id,
             Call {
@@ -219,11 +276,12 @@ impl World {
                 deed: call.deed,
                 tries,
                 server,
+                sent: at,
             },
         );
         self.push(at, Event::Request { call: id });
         self.push(
-            self.at.plus(wait + PATIENCE_US),
+            self.at.plus(wait + patience_us),
             Event::Timeout { call: id },
         );
     }
@@ -238,6 +296,15 @@ impl World {
                     call.deed.words()
                 );
                 self.check_refusal(&call.deed, &refusal);
+                self.lock_refused(&call, &refusal);
+            }
+            Ok(Reply::Triggered(results)) if matches!(call.deed, Deed::Misuse(_)) => {
+                self.check_misused(&results);
+            }
+            Ok(Reply::Lock(row)) => self.lock_given(&call, &row),
+            Ok(Reply::Discarded(runs)) => {
+                note!(self, "client {client} has thrown away {}", runs.len());
+                self.check_discarded(&runs);
             }
             Ok(Reply::Triggered(results)) => {
                 let triggers = call.deed.triggers().to_vec();
@@ -285,6 +352,7 @@ impl World {
                     triggered.repeated
                 );
                 self.check_triggered(run);
+                self.check_requeued(&trigger);
                 if let Some(key) = &trigger.idempotency_key {
                     let key = key.clone();
                     self.clients[client]
@@ -353,7 +421,20 @@ impl Deed {
             Self::Pause(job) => Command::PauseJob { job, condition },
             Self::Resume(job) => Command::ResumeJob { job, condition },
             Self::Delete(job) => Command::DeleteJob { job, condition },
-            Self::Trigger(triggers) | Self::Rerun(triggers) => Command::TriggerRuns { triggers },
+            Self::Trigger(triggers) | Self::Rerun(triggers) | Self::Requeue(triggers) => {
+                Command::TriggerRuns { triggers }
+            }
+            Self::Misuse(trigger) => Command::TriggerRuns {
+                triggers: vec![*trigger],
+            },
+            Self::Discard(namespace, runs) => Command::DiscardLetters { namespace, runs },
+            Self::Acquire(request) => Command::AcquireLock { request },
+            Self::Renew { hold, ttl_ms } => Command::RenewLock {
+                lock: hold.lock,
+                fence: hold.fence,
+                ttl_ms,
+            },
+            Self::Release { lock, fence } => Command::ReleaseLock { lock, fence },
             Self::Cancel(run) => Command::CancelRun { run, scope: None },
             Self::PutQueue(spec) => Command::PutQueue {
                 spec: *spec,
@@ -375,6 +456,14 @@ impl Deed {
             },
             Self::Backfill(backfill) => Command::CreateBackfill { backfill },
             Self::Tend(backfill, tend) => tend.command(backfill),
+        }
+    }
+
+    /// How long a caller waits for the answer.
+    fn patience_us(&self) -> u64 {
+        match self {
+            Self::Acquire(request) => PATIENCE_US + request.wait_ms * MS,
+            _ => PATIENCE_US,
         }
     }
 }

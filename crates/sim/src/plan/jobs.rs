@@ -4,6 +4,7 @@
 use drumtower_core::model::{CalendarSpec, JobSpec, QueueSpec, WallMs};
 use serde_json::{Value, json};
 
+use super::Shape;
 use crate::random::Random;
 
 pub const HANDLERS: &[&str] = &["charge", "import", "mail"];
@@ -23,7 +24,7 @@ pub fn fresh(
     number: u64,
     now: WallMs,
     calendars: bool,
-    quiet: bool,
+    shape: Shape,
     random: &mut Random,
 ) -> JobSpec {
     let namespace = if random.chance(750) {
@@ -38,10 +39,11 @@ pub fn fresh(
         "task": task(random),
         "retention": "keep",
     });
-    if !quiet {
+    if !shape.is_quiet() {
         schedule(&mut spec, now, random);
     }
     policies(&mut spec, random);
+    shaped(&mut spec, shape, random);
     if calendars && spec["schedule"][0]["cron"].is_string() && random.chance(500) {
         let side = if random.chance(700) { "minus" } else { "only" };
         let roll = *random.pick(&["none", "next", "previous", "nearest"]);
@@ -54,6 +56,37 @@ pub fn fresh(
         }
     }
     checked(spec)
+}
+
+/// What most jobs of such a world have in common.
+fn shaped(spec: &mut Value, shape: Shape, random: &mut Random) {
+    if random.chance(150) {
+        return;
+    }
+    match shape {
+        Shape::Midnight => {
+            spec["schedule"] = json!([{"cron": "0 0 * * *", "timezone": "UTC"}]);
+            spec.as_object_mut().map(|spec| spec.remove("bounds"));
+        }
+        Shape::EverySecond => {
+            spec["schedule"] = json!([{"every": "1s"}]);
+            spec["retry"] = json!({"max_attempts": 3, "initial": "1s"});
+            for key in ["jitter", "bounds"] {
+                spec.as_object_mut().map(|spec| spec.remove(key));
+            }
+        }
+        Shape::HotJob | Shape::Bursts => {
+            spec["schedule"] = json!([]);
+            for key in ["jitter", "bounds"] {
+                spec.as_object_mut().map(|spec| spec.remove(key));
+            }
+        }
+        Shape::LongTasks => {
+            spec["timeout"] = "1h".into();
+            spec["retry"] = json!({"max_lost": 20, "max_attempts": 10});
+        }
+        Shape::Mixed | Shape::Quiet | Shape::Failing => {}
+    }
 }
 
 /// The same job after someone has edited it.
@@ -188,6 +221,13 @@ fn policies(spec: &mut Value, random: &mut Random) {
         true => spec["start_timeout"] = format!("{}ms", random.skewed(50, 60_000)).into(),
         false => spec["start_timeout"] = Value::Null,
     }
+    match random.below(4) {
+        0 => spec["progress_timeout"] = (*random.pick(&["2s", "5s", "20s"])).into(),
+        _ => drop(
+            spec.as_object_mut()
+                .map(|spec| spec.remove("progress_timeout")),
+        ),
+    }
 }
 
 /// Most jobs have none; some share a queue, whether it is defined or not.
@@ -274,6 +314,22 @@ fn catch_up(random: &mut Random) -> Value {
 }
 
 fn retry(random: &mut Random) -> Value {
+    let mut retry = waits(random);
+    if random.chance(150) {
+        retry["dead_letter"] = "drop".into();
+    }
+    if random.chance(300) {
+        let action = match random.below(3) {
+            0 => json!({"exit_codes": [3, 4], "action": "give_up"}),
+            1 => json!({"exit_codes": [2, 3], "action": "retry", "after": "2s"}),
+            _ => json!({"timeout": true, "action": "give_up"}),
+        };
+        retry["on"] = json!([action]);
+    }
+    retry
+}
+
+fn waits(random: &mut Random) -> Value {
     let wait = |random: &mut Random| format!("{}ms", random.skewed(1, 20_000));
     let max_lost = random.between(1, 4);
     match random.below(4) {

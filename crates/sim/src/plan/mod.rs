@@ -4,16 +4,18 @@
 //! worlds are full of one kind and free of another: faults hide behind faults.
 
 mod jobs;
+mod shape;
 mod trouble;
 
 use drumtower_core::engine;
 use drumtower_core::lease::Terms;
 use drumtower_core::model::Actor;
 
-use crate::clock::{At, Clock, MINUTE, SECOND};
+use crate::clock::{At, Clock, MINUTE};
 use crate::random::Random;
 
 pub use jobs::{HANDLERS, NAMESPACES, QUEUES, calendar, edited, fresh, queue};
+pub use shape::{Figures, Shape};
 pub use trouble::{CommitTrouble, Trouble};
 
 /// One world before it begins.
@@ -22,14 +24,8 @@ pub struct Plan {
     pub servers: Vec<ServerPlan>,
     pub workers: Vec<WorkerPlan>,
     pub clients: usize,
-    /// How often a client does something, on average.
-    pub pause_us: u64,
-    /// How many jobs there are to begin with.
-    pub jobs: usize,
-    /// Little happens, and it takes long: long enough for a server to be wrong about a worker, or about itself.
-    pub quiet: bool,
-    /// How long a task takes, at most.
-    pub longest_task_ms: u64,
+    pub shape: Shape,
+    pub figures: Figures,
     /// When trouble ends.
     pub calm_at: At,
     pub troubles: Vec<(At, Trouble)>,
@@ -69,7 +65,9 @@ const BEGINNINGS: &[&str] = &[
 
 impl Plan {
     pub fn draw(random: &mut Random) -> Self {
-        let begins = beginning(random);
+        let shape = Shape::draw(random);
+        let figures = shape.figures(random);
+        let begins = beginning(shape, random);
         let terms = *random.pick(&[
             Terms::default(),
             Terms::default(),
@@ -99,25 +97,16 @@ impl Plan {
             .collect();
         let count = random.skewed(1, 8);
         let workers: Vec<WorkerPlan> = (0..count)
-            .map(|index| WorkerPlan::draw(index, begins, skew_ms, random))
+            .map(|index| WorkerPlan::draw(index, begins, skew_ms, figures.capacity, random))
             .collect();
-        let quiet = random.chance(250);
         let calm_at = At(random.between(MINUTE, 4 * MINUTE));
         let troubles = trouble::draw(random, calm_at, &terms);
         Self {
             servers,
             workers,
             clients: random.between(1, 3) as usize,
-            pause_us: match quiet {
-                true => random.between(4 * SECOND, 15 * SECOND),
-                false => random.between(200_000, 6 * SECOND),
-            },
-            jobs: random.skewed(1, if quiet { 4 } else { 12 }) as usize,
-            quiet,
-            longest_task_ms: match quiet {
-                true => 60_000,
-                false => *random.pick(&[20, 2_000, 20_000, 60_000]),
-            },
+            shape,
+            figures,
             calm_at,
             troubles,
             latency_us: *random.pick(&[300, 3_000, 40_000]),
@@ -126,7 +115,7 @@ impl Plan {
 }
 
 impl WorkerPlan {
-    fn draw(index: u64, begins: i64, skew_ms: i64, random: &mut Random) -> Self {
+    fn draw(index: u64, begins: i64, skew_ms: i64, most: u64, random: &mut Random) -> Self {
         let mut handlers: Vec<String> = HANDLERS
             .iter()
             .filter(|_| random.chance(700))
@@ -140,7 +129,7 @@ impl WorkerPlan {
             .then(|| random.pick(NAMESPACES).to_string());
         Self {
             clock: clock(begins, skew_ms, random),
-            capacity: u32::try_from(random.skewed(1, 12)).unwrap_or(1),
+            capacity: u32::try_from(random.skewed(1, most)).unwrap_or(1),
             handlers,
             exec: random.chance(700),
             namespace: namespace.filter(|_| index > 0),
@@ -157,8 +146,11 @@ fn clock(begins: i64, skew_ms: i64, random: &mut Random) -> Clock {
     Clock::new(begins + skew, random.between(0, 90_000_000), drift)
 }
 
-fn beginning(random: &mut Random) -> i64 {
-    let text = random.pick(BEGINNINGS);
+fn beginning(shape: Shape, random: &mut Random) -> i64 {
+    let text = match shape {
+        Shape::Midnight => &"2026-11-16T23:57:30Z",
+        _ => random.pick(BEGINNINGS),
+    };
     let named = text
         .parse::<jiff::Timestamp>()
         .map_or(1_800_000_000_000, jiff::Timestamp::as_millisecond);

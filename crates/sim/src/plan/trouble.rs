@@ -76,8 +76,14 @@ pub enum Trouble {
     },
     /// The store cannot be read: the loop drops all it holds.
     LoadError,
-    /// A worker's report of an end arrives once more, on the stream of today.
-    RepeatEnd,
+    /// What a worker said, or was told, arrives once more.
+    RepeatWords {
+        to_worker: bool,
+    },
+    /// Copies of what users ask for arrive later, some of them much later.
+    LateCopies {
+        for_us: u64,
+    },
     /// Everything is off for hours.
     Outage {
         for_us: u64,
@@ -110,7 +116,7 @@ impl CommitTrouble {
 }
 
 impl Trouble {
-    pub const NAMES: [&str; 26] = [
+    pub const NAMES: [&str; 27] = [
         "none",
         "server crash",
         "crash amid effects",
@@ -134,9 +140,10 @@ impl Trouble {
         "commit refused",
         "slow loads",
         "load error",
-        "repeated end",
+        "repeated words",
         "late echoes",
         "worker flaps",
+        "late copies",
     ];
 
     /// Its row in the table of coverage.
@@ -159,9 +166,10 @@ impl Trouble {
             Self::Commits { kind, .. } => 15 + kind as usize,
             Self::SlowLoads { .. } => 21,
             Self::LoadError => 22,
-            Self::RepeatEnd => 23,
+            Self::RepeatWords { .. } => 23,
             Self::LateEchoes { .. } => 24,
             Self::FlapWorker { .. } => 25,
+            Self::LateCopies { .. } => 26,
         }
     }
 
@@ -181,6 +189,7 @@ impl Trouble {
             | Self::Partition { for_us }
             | Self::SlowNetwork { for_us, .. }
             | Self::LateEchoes { for_us, .. }
+            | Self::LateCopies { for_us }
             | Self::Commits { for_us, .. }
             | Self::SlowLoads { for_us }
             | Self::Outage { for_us } => for_us,
@@ -191,7 +200,7 @@ impl Trouble {
     }
 }
 
-const KINDS: u64 = 27;
+const KINDS: u64 = 29;
 
 /// Draws which kinds this world has, then when each of them happens.
 pub(super) fn draw(random: &mut Random, until: At, terms: &Terms) -> Vec<(At, Trouble)> {
@@ -267,7 +276,9 @@ fn one(kind: u64, random: &mut Random, terms: &Terms) -> Trouble {
             for_us: random.skewed(SECOND, 30 * SECOND),
         },
         21 => Trouble::LoadError,
-        22 => Trouble::RepeatEnd,
+        22 | 26 => Trouble::RepeatWords {
+            to_worker: kind == 26,
+        },
         23 | 24 => Trouble::LateEchoes {
             for_us: random.between(2 * SECOND, 20 * SECOND),
             latency_us: random.between(lease_us / 10, lease_us * 9 / 10),
@@ -276,6 +287,9 @@ fn one(kind: u64, random: &mut Random, terms: &Terms) -> Trouble {
             times: random.between(2, 8),
             down_us: lease_us + random.between(SECOND, 4 * SECOND),
             up_us: random.skewed(100 * MS, 8 * SECOND),
+        },
+        27 => Trouble::LateCopies {
+            for_us: random.skewed(SECOND, 30 * SECOND),
         },
         _ => Trouble::Outage {
             for_us: random.skewed(60 * SECOND, 30 * 3_600 * SECOND),

@@ -356,7 +356,12 @@ impl World {
         for call in live.calls() {
             self.answer(call, Said::NotReady);
         }
-        for conn in live.streams.into_values() {
+        let opening = live.queue.iter().filter_map(|work| match work {
+            Work::Open(_, conn) => Some(*conn),
+            _ => None,
+        });
+        let open: Vec<ConnId> = opening.chain(live.streams.into_values()).collect();
+        for conn in open {
             self.close_stream(conn, "starting anew", true);
         }
         let pause = self.random.between(50 * MS, 2 * SECOND);

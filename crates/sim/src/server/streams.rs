@@ -92,7 +92,10 @@ impl World {
         let deed = match &event {
             WorkerEvent::Heartbeat(_) => Some("heartbeat"),
             WorkerEvent::Started { .. } => Some("started"),
+            WorkerEvent::Finished(end) if end.verdict.is_some() => Some("verdict"),
             WorkerEvent::Finished(_) => Some("finished"),
+            WorkerEvent::Progress { .. } => Some("progress"),
+            WorkerEvent::Checkpoint { .. } => Some("checkpoint"),
             WorkerEvent::Refused { .. } => Some("refused"),
             WorkerEvent::Goodbye => Some("goodbye"),
             WorkerEvent::Disconnected => Some("disconnect"),

@@ -4,9 +4,10 @@
 //! it, with another id. Commands run under a supervisor that kills them when their lease ends, even while the worker is
 //! frozen; handlers run inside the worker and freeze with it.
 
+mod habit;
 mod task;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use drumtower_core::model::{MonoMs, ProcessId};
 use drumtower_proto::worker::v1 as wire;
@@ -20,10 +21,11 @@ use crate::world::event::{Event, Process, Side};
 use crate::world::net::{Conn, ConnId, Way};
 use crate::world::{World, note};
 
+pub(crate) use habit::steps_in;
 pub(crate) use task::Task;
 
-/// Ends that a worker said and that may be said again.
-const REMEMBERED_ENDS: usize = 8;
+/// Words on a stream, either way, that may be said again.
+const REMEMBERED: usize = 8;
 
 pub struct Worker {
     pub(crate) name: String,
@@ -42,7 +44,11 @@ pub struct Worker {
     next_server: usize,
     /// How long it is down when it has drained.
     rests_us: u64,
-    said: Vec<wire::WorkerMessage>,
+    said: VecDeque<wire::WorkerMessage>,
+    /// What it was told on its present stream.
+    heard: VecDeque<wire::ServerMessage>,
+    /// When it was last frozen, or will have been.
+    pub(crate) thawed: At,
 }
 
 pub struct Live {
@@ -69,8 +75,15 @@ impl Worker {
             failures: 0,
             next_server: 0,
             rests_us: 0,
-            said: Vec::new(),
+            said: VecDeque::new(),
+            heard: VecDeque::new(),
+            thawed: At(0),
         }
+    }
+
+    pub(crate) fn freeze(&mut self, until: At) {
+        self.frozen = self.frozen.max(until);
+        self.thawed = self.thawed.max(until);
     }
 
     pub(crate) fn is_connected(&self) -> bool {
@@ -145,6 +158,11 @@ impl World {
             },
         );
         self.workers[worker].conn = Some(id);
+        note!(
+            self,
+            "worker {worker} dials server {server}: stream {}",
+            id.0
+        );
         if reachable {
             let at = self.at.plus(self.latency());
             self.push(at, Event::Dialled { conn: id });
@@ -160,6 +178,10 @@ impl World {
             return;
         };
         let (worker, process) = (conn.worker, conn.process);
+        // A worker that has given the call up does not wait for its answer.
+        if conn.worker_gone || self.workers[worker].conn != Some(id) {
+            return;
+        }
         let Some(live) = self.workers[worker].live(process) else {
             return;
         };
@@ -171,6 +193,7 @@ impl World {
         }
         live.stream = live.session.stream_opened();
         conn.number = live.stream;
+        self.workers[worker].heard.clear();
         self.serve(worker, process);
     }
 
@@ -193,6 +216,12 @@ impl World {
         let (worker, process, number) = (conn.worker, conn.process, conn.number);
         let now = self.workers[worker].clock.now(self.at);
         let node = &mut self.workers[worker];
+        if node.conn == Some(id) && may_come_twice(&message) {
+            node.heard.push_back(message.clone());
+            if node.heard.len() > REMEMBERED {
+                node.heard.pop_front();
+            }
+        }
         let Some(live) = node.live(process) else {
             return;
         };
@@ -294,11 +323,23 @@ impl World {
         if messages.is_empty() {
             return;
         }
-        let ends = messages
-            .iter()
-            .filter(|message| matches!(message.body, Some(Body::Finished(_))));
-        node.said.extend(ends.cloned());
-        let excess = node.said.len().saturating_sub(REMEMBERED_ENDS);
+        let names_attempt = |message: &&wire::WorkerMessage| {
+            let body = message.body.as_ref();
+            body.is_some_and(|body| {
+                matches!(
+                    body,
+                    Body::Started(_)
+                        | Body::Finished(_)
+                        | Body::Refused(_)
+                        | Body::Progress(_)
+                        | Body::Checkpoint(_)
+                        | Body::Heartbeat(_)
+                )
+            })
+        };
+        node.said
+            .extend(messages.iter().filter(names_attempt).cloned());
+        let excess = node.said.len().saturating_sub(REMEMBERED);
         node.said.drain(..excess);
         for message in &messages {
             self.check_said(worker, message);
@@ -323,6 +364,11 @@ impl World {
             }
             Action::Stop { attempt, reason } => self.stop_task(worker, process, attempt, reason),
             Action::Abort { attempt } => self.abort_task(worker, process, attempt),
+            Action::CheckpointSettled {
+                attempt,
+                number,
+                kept: true,
+            } => self.check_saved(attempt.run_id(), number),
             Action::LogRoom { .. } | Action::CheckpointSettled { .. } => {}
             Action::Disconnect { reason, again } => {
                 self.let_stream_go(worker, process, &reason, again)
@@ -345,6 +391,10 @@ impl World {
     fn end_process(&mut self, worker: usize) {
         let rest = self.workers[worker].rests_us.max(50 * MS);
         note!(self, "worker {worker} has left");
+        // What it said last arrives.
+        if let Some(conn) = self.workers[worker].conn.take() {
+            self.close_from(conn, Side::Worker);
+        }
         self.kill_worker(worker, rest);
     }
 
@@ -374,8 +424,8 @@ impl World {
         self.serve(worker, process);
     }
 
-    /// Someone between the two repeats an end that was told before.
-    pub(crate) fn repeat_end(&mut self, worker: usize) {
+    /// Someone between the two repeats what was said before.
+    pub(crate) fn repeat_words(&mut self, worker: usize) {
         let node = &mut self.workers[worker];
         let count = node.said.len() as u64;
         let (Some(conn), true) = (node.conn, node.is_connected() && count > 0) else {
@@ -383,7 +433,38 @@ impl World {
         };
         let index = node.random.below(count) as usize;
         let message = node.said[index].clone();
-        note!(self, "an end of worker {worker} is repeated");
+        note!(self, "words of worker {worker} are repeated");
         self.send_up(conn, vec![message]);
     }
+
+    /// The same the other way: what the worker heard on this stream comes again.
+    pub(crate) fn repeat_heard(&mut self, worker: usize) {
+        let node = &mut self.workers[worker];
+        let count = node.heard.len() as u64;
+        let (Some(conn), true) = (node.conn, node.is_connected() && count > 0) else {
+            return;
+        };
+        let index = node.random.below(count) as usize;
+        let body = node.heard[index].body.clone();
+        note!(self, "words to worker {worker} are repeated");
+        if let Some(body) = body {
+            self.send_down(conn, body);
+        }
+    }
+}
+
+/// Whether a second copy on the same stream must change nothing.
+fn may_come_twice(message: &wire::ServerMessage) -> bool {
+    use wire::server_message::Body as Down;
+    let body = message.body.as_ref();
+    body.is_some_and(|body| {
+        matches!(
+            body,
+            Down::Assign(_)
+                | Down::Renew(_)
+                | Down::Cancel(_)
+                | Down::FinishAck(_)
+                | Down::CheckpointAck(_)
+        )
+    })
 }

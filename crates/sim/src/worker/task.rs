@@ -1,10 +1,11 @@
-//! What runs on a worker: time passes, and then it has succeeded or failed.
+//! What runs on a worker: time passes, it says how far it is, and then it has succeeded or failed.
 
 use drumtower_core::model::{MonoMs, RunId, WallMs};
 use drumtower_proto::worker::v1 as wire;
 use drumtower_sdk::session::{Attempt, StopReason};
 
 use super::World;
+use super::habit::{End, Habit};
 use crate::clock::{At, MS};
 use crate::world::event::{Event, Process};
 use crate::world::note;
@@ -21,9 +22,13 @@ pub struct Task {
     pub(crate) deadline: MonoMs,
     pub(crate) started: Option<(At, WallMs)>,
     ends: At,
-    outcome: wire::Outcome,
+    end: End,
+    pub(super) habit: Habit,
+    /// The checkpoint that the assignment named.
+    pub(crate) mark: Option<u64>,
+    pub(crate) timeout_ms: u64,
     /// It does not hear that it should stop.
-    deaf: bool,
+    pub(crate) deaf: bool,
 }
 
 impl World {
@@ -36,7 +41,10 @@ impl World {
     ) {
         let Some(named) = assign.attempt else { return };
         let attempt = Attempt::from(named);
-        let (longest, quiet) = (self.plan.longest_task_ms, self.plan.quiet);
+        let (longest, quiet) = (
+            self.plan.figures.longest_task_ms,
+            self.plan.shape.is_quiet(),
+        );
         let node = &mut self.workers[worker];
         let (refused, deaf) = (node.random.chance(8), node.shape.deaf_permille);
         let starts_us = node.random.skewed(10, 80 * MS);
@@ -44,11 +52,21 @@ impl World {
             true => node.random.between(50, longest * MS),
             false => node.random.skewed(50, longest * MS),
         };
-        let outcome = match node.random.below(10) {
-            0 => wire::Outcome::Failed,
-            _ => wire::Outcome::Succeeded,
-        };
         let supervised = !matches!(assign.task, Some(wire::assign::Task::Handler(_)));
+        let deaf = !supervised && node.random.chance(deaf);
+        let end = End::draw(
+            self.plan.figures.fail_permille,
+            supervised,
+            &mut node.random,
+        );
+        let habit = Habit::draw(&self.plan.figures, lasts_us, &mut node.random);
+        // It would go on for ever if nobody stopped it.
+        let bounded = assign.timeout_ms <= 30_000 || assign.progress_timeout_ms > 0;
+        let stuck = bounded && !deaf && node.random.chance(self.plan.figures.stuck_permille);
+        let (lasts_us, habit) = match stuck {
+            true => (3_600_000 * MS, Habit::default()),
+            false => (lasts_us, habit),
+        };
         let task = Task {
             run: RunId(named.run),
             attempt: named.attempt,
@@ -59,8 +77,11 @@ impl World {
             deadline,
             started: None,
             ends: self.at.plus(starts_us + lasts_us),
-            outcome,
-            deaf: !supervised && node.random.chance(deaf),
+            end,
+            habit,
+            mark: assign.checkpoint.as_ref().map(|mark| mark.number),
+            timeout_ms: assign.timeout_ms,
+            deaf,
         };
         note!(
             self,
@@ -124,6 +145,7 @@ impl World {
         let task = task.clone();
         live.session.attempt_started(now, attempt);
         self.checks.task_started(&task, id, now.wall);
+        self.resume_task(worker, process, attempt);
         self.push(
             ends,
             Event::TaskEnds {
@@ -140,8 +162,8 @@ impl World {
             .live(process)
             .and_then(|live| live.tasks.get(&attempt))
             .filter(|task| task.ends <= self.at);
-        if let Some(outcome) = due.map(|task| task.outcome) {
-            self.end_task(worker, process, attempt, outcome);
+        if let Some(end) = due.map(|task| task.end) {
+            self.end_task(worker, process, attempt, end);
         }
     }
 
@@ -168,7 +190,7 @@ impl World {
         };
         if at < task.ends || task.started.is_none() {
             task.ends = at;
-            task.outcome = wire::Outcome::Cancelled;
+            task.end = End::STOPPED;
             self.push(
                 at,
                 Event::TaskEnds {
@@ -185,7 +207,7 @@ impl World {
             .live(process)
             .and_then(|live| live.tasks.get(&attempt));
         if task.is_some_and(|task| !task.deaf) {
-            self.end_task(worker, process, attempt, wire::Outcome::Cancelled);
+            self.end_task(worker, process, attempt, End::STOPPED);
         }
     }
 
@@ -201,17 +223,11 @@ impl World {
         if deadline > mono {
             self.watch_deadline(worker, process, attempt, deadline);
         } else {
-            self.end_task(worker, process, attempt, wire::Outcome::Cancelled);
+            self.end_task(worker, process, attempt, End::STOPPED);
         }
     }
 
-    fn end_task(
-        &mut self,
-        worker: usize,
-        process: Process,
-        attempt: Attempt,
-        outcome: wire::Outcome,
-    ) {
+    fn end_task(&mut self, worker: usize, process: Process, attempt: Attempt, ended: End) {
         let at = self.at;
         let now = self.workers[worker].clock.now(at);
         let (wall, mono) = (now.wall, now.mono);
@@ -223,16 +239,11 @@ impl World {
             return;
         };
         let lasted = task.started.map_or(0, |(started, _)| at.since(started));
-        let mut end = wire::Finished {
-            duration_ms: lasted / MS,
-            ..wire::Finished::default()
-        };
-        end.set_outcome(outcome);
-        if outcome == wire::Outcome::Failed {
-            end.error = "it was drawn to fail".to_owned();
-        }
-        live.session.attempt_finished(attempt, end);
-        note!(self, "worker {worker} ends {} as {outcome:?}", task.run);
+        let outcome = ended.outcome;
+        live.session
+            .attempt_finished(attempt, ended.words(lasted / MS));
+        note!(self, "worker {worker} ends {} as {ended:?}", task.run);
+        self.check_lasted(worker, &task);
         // What a task does after its lease is nobody's word any more.
         if mono < task.deadline {
             self.checks.task_done(&task, outcome, wall);

@@ -9,7 +9,7 @@ use drumtower_sdk::session::Attempt;
 use drumtower_server::driver::boot::Taken;
 
 use super::net::ConnId;
-use crate::client::{CallId, Said};
+use crate::client::{CallId, Deed, Said};
 
 /// One life of a server's loop, of all lives of all servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -141,6 +141,12 @@ pub enum Event {
         process: Process,
         attempt: Attempt,
     },
+    /// It has come a step further.
+    TaskSays {
+        worker: usize,
+        process: Process,
+        attempt: Attempt,
+    },
     TaskEnds {
         worker: usize,
         process: Process,
@@ -161,6 +167,11 @@ pub enum Event {
     Reply {
         call: CallId,
         said: Said,
+    },
+    /// A copy of a request reaches a server when nobody waits for its answer.
+    Copy {
+        client: usize,
+        deed: Box<Deed>,
     },
     Timeout {
         call: CallId,
@@ -207,6 +218,7 @@ impl Event {
             Self::Dial { worker, .. }
             | Self::Wake { worker, .. }
             | Self::TaskStarts { worker, .. }
+            | Self::TaskSays { worker, .. }
             | Self::TaskEnds { worker, .. } => Place::Worker(*worker),
             // Commits and reads run in the store, supervisors beside their worker, clients elsewhere.
             Self::StartServer { .. }
@@ -219,6 +231,7 @@ impl Event {
             | Self::Act { .. }
             | Self::Request { .. }
             | Self::Reply { .. }
+            | Self::Copy { .. }
             | Self::Timeout { .. }
             | Self::Trouble { .. }
             | Self::Calm

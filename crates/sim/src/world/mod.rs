@@ -114,10 +114,11 @@ impl World {
     fn begin(&mut self, seed: u64) {
         note!(
             self,
-            "seed {seed}: {} servers, {} workers, {} jobs, calm at {} s",
+            "seed {seed}: {:?}, {} servers, {} workers, {} jobs, calm at {} s",
+            self.plan.shape,
             self.servers.len(),
             self.workers.len(),
-            self.plan.jobs,
+            self.plan.figures.jobs,
             self.plan.calm_at.0 / 1_000_000
         );
         for server in 0..self.servers.len() {
@@ -259,6 +260,11 @@ impl World {
                 process,
                 attempt,
             } => self.task_starts(worker, process, attempt),
+            Event::TaskSays {
+                worker,
+                process,
+                attempt,
+            } => self.task_says(worker, process, attempt),
             Event::TaskEnds {
                 worker,
                 process,
@@ -272,6 +278,7 @@ impl World {
             Event::Act { client } => self.act(client),
             Event::Request { call } => self.request(call),
             Event::Reply { call, said } => self.reply(call, said),
+            Event::Copy { client, deed } => self.copy(client, &deed),
             Event::Timeout { call } => self.timeout(call),
             Event::Trouble { index } => self.trouble(index),
             Event::Calm => self.calm_down(),

@@ -9,6 +9,9 @@ use super::{World, note};
 use crate::clock::{At, MINUTE, MS, SECOND};
 use crate::plan::{CommitTrouble, Trouble};
 
+/// What is tried again within this time is waited for.
+const SOON_MS: i64 = 60_000;
+
 /// What holds for a while.
 #[derive(Debug, Default)]
 pub struct Weather {
@@ -18,6 +21,8 @@ pub struct Weather {
     pub slow_loads: At,
     /// The next load fails.
     pub load_error: bool,
+    /// Until when requests leave copies behind.
+    pub late_copies: At,
     /// Nobody does anything before this.
     pub outage: At,
     /// Rows of the table of coverage that count, and until when.
@@ -82,8 +87,7 @@ impl World {
                 self.drain_worker(worker, within_us, down_us);
             }
             Trouble::FreezeWorker { for_us } => {
-                let node = &mut self.workers[worker];
-                node.frozen = node.frozen.max(self.at.plus(for_us));
+                self.workers[worker].freeze(self.at.plus(for_us));
             }
             Trouble::StepWorker { ms } => {
                 self.look_at_clocks();
@@ -129,7 +133,9 @@ impl World {
             }
             Trouble::SlowLoads { for_us } => self.weather.slow_loads = self.at.plus(for_us),
             Trouble::LoadError => self.weather.load_error = true,
-            Trouble::RepeatEnd => self.repeat_end(worker),
+            Trouble::RepeatWords { to_worker: false } => self.repeat_words(worker),
+            Trouble::RepeatWords { to_worker: true } => self.repeat_heard(worker),
+            Trouble::LateCopies { for_us } => self.weather.late_copies = self.at.plus(for_us),
             Trouble::Outage { for_us } => self.outage(for_us),
         }
     }
@@ -210,10 +216,10 @@ impl World {
         let live = self.live_runs();
         let lease_us = self.servers[0].options.terms.lease_ms * MS;
         // One after the other, each at the slowest rate and tried again.
-        let work_us = live as u64 * (self.plan.longest_task_ms * MS + 4 * SECOND);
+        let work_us = live as u64 * (4 * self.plan.figures.longest_task_ms * MS + 4 * SECOND);
         // What waits for its turn waits for every retry, and every probe of a breaker, of those before it.
         let turns_us = self.queued_runs() as u64 * 2 * MINUTE;
-        let bound = 5 * MINUTE + 6 * lease_us + work_us + turns_us;
+        let bound = 15 * MINUTE + 6 * lease_us + work_us + turns_us;
         self.checks.drained_by = self.at.plus(bound);
         self.push(self.at.plus(SECOND), Event::Poll);
     }
@@ -287,7 +293,7 @@ impl World {
         self.push(self.at.plus(2 * SECOND), Event::Poll);
     }
 
-    /// Runs that have not ended and whose time has come.
+    /// Runs that have not ended and whose time has come, or that are tried again soon.
     fn due_runs(&self) -> Vec<drumtower_core::model::Run> {
         let states = vec![RunState::Pending, RunState::Scheduled, RunState::Running];
         let filter = RunFilter {
@@ -300,7 +306,11 @@ impl World {
             .runs(&filter, None, usize::MAX)
             .unwrap_or_default();
         let runs = page.runs.into_iter();
-        runs.filter(|run| run.ready() <= now).collect()
+        let soon = |run: &drumtower_core::model::Run| match run.attempts.is_empty() {
+            true => now,
+            false => now.plus(SOON_MS),
+        };
+        runs.filter(|run| run.ready() <= soon(run)).collect()
     }
 
     /// Lets go of a stream on one side, once.

@@ -102,6 +102,29 @@ fn one_holds_it_at_a_time_and_fences_grow() {
 }
 
 #[test]
+fn a_late_renewal_for_a_shorter_term_shortens_nothing() {
+    let mut world = World::new();
+    let lock = lock("a");
+    let fence = acquire(&mut world, "a", "one").expect("it is free");
+    for (ttl_ms, stands) in [(20_000, 20_000), (1_000, 20_000), (30_000, 30_000)] {
+        let (lock, ttl_ms) = (lock.clone(), Some(ttl_ms));
+        let answer = world.command(Command::RenewLock {
+            lock,
+            fence,
+            ttl_ms,
+        });
+        assert!(
+            matches!(answer, Ok(Reply::Lock(row)) if row.ttl_ms == stands),
+            "{ttl_ms:?}"
+        );
+    }
+    // Also for a server that starts anew.
+    world.restart();
+    world.tick_through(29_000, 500);
+    assert!(is_held(&acquire(&mut world, "a", "two"), "one"));
+}
+
+#[test]
 fn a_hold_ends_with_its_term_and_not_before() {
     let mut world = World::new();
     let first = acquire(&mut world, "a", "one").expect("it is free");

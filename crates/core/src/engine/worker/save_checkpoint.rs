@@ -3,6 +3,7 @@
 //! It is taken from the holder of the current attempt only, and only if its number grew: a checkpoint never goes back. The
 //! acknowledgement leaves after the commit, so what a task was told to be kept is kept.
 
+use crate::fault::{Fault, armed};
 use crate::model::{Checkpoint, CheckpointMark, Now, ProcessId};
 
 use super::super::{AttemptRef, Effect, Engine, StreamId, ToWorker};
@@ -40,10 +41,11 @@ impl Engine {
         };
         let run = &mut resident.run;
         // A copy, or one that a newer has overtaken: what is kept is at least as new.
-        if run
-            .checkpoint
-            .is_some_and(|mark| checkpoint.number <= mark.number)
-        {
+        let newer = |mark: CheckpointMark| checkpoint.number <= mark.number;
+        if run.checkpoint.is_some_and(newer) && !armed(Fault::CheckpointGoesBack) {
+            return true;
+        }
+        if armed(Fault::CheckpointNotWritten) {
             return true;
         }
         run.checkpoint = Some(CheckpointMark {
