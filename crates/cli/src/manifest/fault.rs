@@ -37,6 +37,10 @@ pub fn describe(source: &Source, error: &Error, places: Option<&Places>) -> Faul
     let error = error.without_snippet();
     let location = error.location();
     let (line, column) = location.map_or((0, 0), |location| (location.line(), location.column()));
+    let column = match error {
+        Error::SerdeUnknownVariant { variant, .. } => column_of(source, (line, column), variant),
+        _ => column,
+    };
     let enclosing = places.and_then(|places| places.at(line, column));
     let (field, message) = match error {
         Error::SerdeUnknownField {
@@ -101,6 +105,22 @@ pub fn describe(source: &Source, error: &Error, places: Option<&Places>) -> Faul
         column,
         field,
         message,
+    }
+}
+
+/// Where a word stands that the parser may have told by the place of the key before it.
+fn column_of(source: &Source, (line, column): (u64, u64), word: &str) -> u64 {
+    let index = usize::try_from(line.saturating_sub(1)).unwrap_or(usize::MAX);
+    let before = usize::try_from(column.saturating_sub(1)).unwrap_or(usize::MAX);
+    let text = source.text.lines().nth(index).unwrap_or_default();
+    let rest: String = text.chars().skip(before).collect();
+    let value = rest.split_once(": ").filter(|_| !rest.starts_with(word));
+    match value {
+        Some((key, value)) if value.trim_start().starts_with(word) => {
+            let spaces = value.chars().count() - value.trim_start().chars().count();
+            column + (key.chars().count() + 2 + spaces) as u64
+        }
+        _ => column,
     }
 }
 

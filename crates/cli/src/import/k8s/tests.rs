@@ -74,6 +74,7 @@ fn what_has_a_counterpart_is_carried_over() {
             "namespace": "billing",
             "labels": {"app.kubernetes.io/name": "report"},
             "schedule": [{"cron": "30 2 * * *", "timezone": "Europe/Berlin", "dst_gap": "skip", "dst_fold": "both"}],
+            "overlap": {"on_full": "queue", "depth": 1, "keep": "newest"},
             "misfire": {"policy": "latest", "window": "200s"},
             "retry": {"max_attempts": 3, "initial": "10s", "max": "6m"},
             "timeout": "600s",
