@@ -276,7 +276,7 @@ fn a_wrong_manifest() {
         &done,
         2,
         "error: job.yaml:3:1: unknown key `schedul`: did you mean `schedule`?\n  \
-         try: `drumtower schema job` and `drumtower schema calendar` say what a manifest may hold\n",
+         try: `drumtower schema job`, `schema calendar` and `schema queue` say what a manifest may hold\n",
     );
     place
         .site
@@ -286,7 +286,7 @@ fn a_wrong_manifest() {
         &done,
         2,
         "error: tab.yaml:4:1: a tab: indent with spaces\n  \
-         try: `drumtower schema job` and `drumtower schema calendar` say what a manifest may hold\n",
+         try: `drumtower schema job`, `schema calendar` and `schema queue` say what a manifest may hold\n",
     );
 }
 
