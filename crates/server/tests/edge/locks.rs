@@ -31,7 +31,7 @@ async fn a_lock_is_taken_renewed_and_given_back() {
         .expect(200);
     assert_eq!(
         (&again["fence"], &again["ttl_ms"]),
-        (&held["fence"], &json!(30_000))
+        (&held["fence"], &json!(60_000))
     );
     let refused = two
         .post(&at("acquire"), &json!({"owner": "two"}))
