@@ -17,7 +17,7 @@ fn every_deliberate_fault_is_found() {
         let campaign = Campaign {
             start: 0,
             seeds: WORLDS,
-            threads: 1,
+            threads: 2,
             failures: 1,
         };
         let result = campaign.run(|_, _| {});

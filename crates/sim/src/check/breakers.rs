@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use drumtower_core::change::{ChangeSet, RunChange};
-use drumtower_core::model::{BreakerRow, JobId, Reason, Run, RunState};
+use drumtower_core::model::{BreakerRow, JobId, Origin, Reason, Run, RunState};
 use drumtower_store::Read;
 
 use super::Checks;
@@ -63,7 +63,8 @@ impl World {
         let new = matches!(change, RunChange::Insert(_) | RunChange::InsertFinished(_));
         let key = run.idempotency_key.as_ref();
         let forced = key.is_some_and(|key| self.checks.breakers.forced.contains(key));
-        let made = new && !forced;
+        // What somebody makes up for on purpose is not held back.
+        let made = new && !forced && run.origin != Origin::Backfill;
         let open = self.checks.breakers.rows.get(&run.job);
         let Some(open) = open.and_then(|row| row.open.clone()) else {
             return;
