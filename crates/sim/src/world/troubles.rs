@@ -219,8 +219,9 @@ impl World {
         let work_us = live as u64 * (4 * self.plan.figures.longest_task_ms * MS + 4 * SECOND);
         // What waits for its turn waits for every retry, and every probe of a breaker, of those before it.
         let turns_us = self.queued_runs() as u64 * 2 * MINUTE;
+        // Whatever waits for longer than two hours has been forgotten: queues let go of what is older than an hour.
         let bound = 15 * MINUTE + 6 * lease_us + work_us + turns_us;
-        self.checks.drained_by = self.at.plus(bound);
+        self.checks.drained_by = self.at.plus(bound.min(120 * MINUTE));
         self.push(self.at.plus(SECOND), Event::Poll);
     }
 
