@@ -5,7 +5,8 @@
 //! the window in pages. When more jobs are due within the window than memory should hold, it stops early and goes on as
 //! they fire and leave.
 
-use crate::model::{JobId, JobRecord, Now, WallMs};
+use crate::model::{JobId, JobRecord, MonoMs, Now, WallMs};
+use crate::wheel;
 
 use super::time::Timer;
 use super::{Engine, LOAD_ROWS, LoadKey};
@@ -22,7 +23,8 @@ pub(super) struct ReadAhead {
     /// Where the pass under way is going.
     target: Option<WallMs>,
     read: usize,
-    timed: bool,
+    /// When it goes on.
+    timed: Option<(MonoMs, wheel::Key)>,
 }
 
 impl Default for ReadAhead {
@@ -32,7 +34,7 @@ impl Default for ReadAhead {
             horizon: WallMs(i64::MIN),
             target: None,
             read: 0,
-            timed: false,
+            timed: None,
         }
     }
 }
@@ -97,18 +99,23 @@ impl Engine {
         }
     }
 
-    /// Goes on when half of the time to the horizon has passed.
+    /// Goes on when half of the time to the horizon has passed. A timer that comes later than that, set while the wall clock
+    /// was behind, gives way.
     fn read_ahead_at(&mut self, now: Now, horizon: WallMs) {
-        if !self.ahead.timed {
-            self.ahead.timed = true;
-            let half = u64::try_from(horizon.since(now.wall) / 2).unwrap_or(0);
-            let at = now.mono.plus(half.max(PASS_PAUSE_MS));
-            self.wheel.insert(at.0, Timer::ReadAhead);
+        let half = u64::try_from(horizon.since(now.wall) / 2).unwrap_or(0);
+        let at = now.mono.plus(half.max(PASS_PAUSE_MS));
+        if let Some((before, timer)) = self.ahead.timed {
+            if before <= at {
+                return;
+            }
+            self.wheel.cancel(timer);
         }
+        let timer = self.wheel.insert(at.0, Timer::ReadAhead);
+        self.ahead.timed = Some((at, timer));
     }
 
     pub(super) fn read_ahead_due(&mut self, now: Now) {
-        self.ahead.timed = false;
+        self.ahead.timed = None;
         let most = self.options.read_ahead_jobs;
         if self.due.len() > most || self.jobs.len() >= 2 * most && self.ahead.horizon > now.wall {
             self.read_ahead_at(now, self.ahead.horizon);
@@ -121,6 +128,8 @@ impl Engine {
     pub(super) fn read_ahead_if_short(&mut self, now: Now) {
         if now.wall.plus(self.options.window_ms / 2) > self.ahead.horizon {
             self.read_ahead(now);
+        } else {
+            self.read_ahead_at(now, self.ahead.horizon);
         }
     }
 }

@@ -112,6 +112,21 @@ fn clock_steps_neither_lose_nor_double_a_delayed_run() {
 }
 
 #[test]
+fn a_clock_that_was_behind_for_hours_delays_nothing_once_it_is_right() {
+    let mut world = world();
+    world.tick_through(10_000, 1_000);
+    world.step_clock(-7_200_000);
+    world.tick_through(120_000, 1_000);
+    world.step_clock(7_200_000);
+    // It is believed after a minute.
+    world.tick_through(120_000, 1_000);
+    let run = later(&mut world, When::After(600_000));
+    world.tick_through(700_000, 1_000);
+    assert_eq!(world.engine.resident_runs(), [run]);
+    assert_eq!(assignments(&world.worker(1, 1, 4, Vec::new(), 1)).len(), 1);
+}
+
+#[test]
 fn a_delayed_run_can_be_cancelled_wherever_it_waits() {
     let mut world = world();
     let near = later(&mut world, When::After(40_000));
