@@ -36,6 +36,8 @@ pub struct Call {
     tries: u32,
     server: usize,
     sent: At,
+    /// A copy of it may arrive whatever is answered.
+    copied: bool,
 }
 
 /// What a caller is told.
@@ -123,7 +125,7 @@ impl World {
         note!(self, "client {client} asks for {}", deed.words());
         self.cover(deed.name());
         self.write_sent(client, &deed);
-        self.leave_copy(client, &deed);
+        let copied = self.leave_copy(client, &deed);
         let patience_us = deed.patience_us();
         self.calls.insert(
             call,
@@ -133,6 +135,7 @@ impl World {
                 tries,
                 server,
                 sent: self.at,
+                copied,
             },
         );
         let at = self.at.plus(self.latency());
@@ -141,12 +144,14 @@ impl World {
     }
 
     /// Somewhere on its way a request is kept, and comes once more.
-    fn leave_copy(&mut self, client: usize, deed: &Deed) {
-        if self.at < self.weather.late_copies && self.random.chance(400) {
+    fn leave_copy(&mut self, client: usize, deed: &Deed) -> bool {
+        let kept = self.at < self.weather.late_copies && self.random.chance(400);
+        if kept {
             let at = self.at.plus(self.random.skewed(MS, 40 * SECOND));
             let deed = Box::new(deed.clone());
             self.push(at, Event::Copy { client, deed });
         }
+        kept
     }
 
     /// A copy arrives; its answer reaches nobody.
@@ -241,7 +246,7 @@ impl World {
         );
         for trigger in call.deed.triggers() {
             if let Some(key) = trigger.idempotency_key.clone() {
-                let record = match open {
+                let record = match open || call.copied {
                     true => Record::Unknown { key },
                     false => Record::Refused {
                         key,
@@ -277,6 +282,7 @@ impl World {
                 tries,
                 server,
                 sent: at,
+                copied: call.copied,
             },
         );
         self.push(at, Event::Request { call: id });
@@ -309,7 +315,7 @@ impl World {
             Ok(Reply::Triggered(results)) => {
                 let triggers = call.deed.triggers().to_vec();
                 for (trigger, result) in triggers.into_iter().zip(results) {
-                    self.triggered(client, trigger, result);
+                    self.triggered(client, trigger, result, call.copied);
                 }
             }
             Ok(Reply::Run(run)) => {
@@ -342,7 +348,13 @@ impl World {
         }
     }
 
-    fn triggered(&mut self, client: usize, trigger: Trigger, result: Result<Triggered, Refusal>) {
+    fn triggered(
+        &mut self,
+        client: usize,
+        trigger: Trigger,
+        result: Result<Triggered, Refusal>,
+        copied: bool,
+    ) {
         match result {
             Ok(triggered) => {
                 let run = triggered.run;
@@ -366,9 +378,11 @@ impl World {
                 note!(self, "client {client} is refused a run: {refusal}");
                 if let Some(key) = trigger.idempotency_key {
                     let code = "refused".to_owned();
-                    self.clients[client]
-                        .journal
-                        .push(Record::Refused { key, code });
+                    let record = match copied {
+                        true => Record::Unknown { key },
+                        false => Record::Refused { key, code },
+                    };
+                    self.clients[client].journal.push(record);
                 }
             }
         }
