@@ -1,6 +1,7 @@
 //! Who runs what, and with what right.
 
 use drumtower_audit::{Outcome, Record};
+use drumtower_core::engine::{Effect, ToWorker};
 use drumtower_core::model::{ProcessId, RunId, WallMs};
 use drumtower_proto::worker::v1 as wire;
 use wire::worker_message::Body;
@@ -100,6 +101,17 @@ impl World {
         let (least, most) = (all.clone().min(), all.max());
         let spread = most.unwrap_or_default().since(least.unwrap_or_default());
         self.checks.spread_ms = self.checks.spread_ms.max(spread);
+    }
+
+    /// Effects for which nothing was committed: none of them prolongs a lease, as a deposed server must not.
+    pub(crate) fn check_uncommitted(&mut self, effects: &[Effect]) {
+        let renews = |effect: &&Effect| {
+            matches!(effect, Effect::Send { message, .. } if matches!(message, ToWorker::Renew { .. }))
+        };
+        if let Some(effect) = effects.iter().find(renews) {
+            let words = format!("a lease is prolonged without a commit: {effect:?}");
+            self.checks.find("V5", words);
+        }
     }
 
     /// What a worker says shows whether the server kept to what it was granted.

@@ -52,6 +52,7 @@ impl World {
             return Ok(false);
         };
         let Some(changes) = batch.changes else {
+            self.check_uncommitted(&batch.effects);
             self.perform(server, life, batch.effects);
             return Ok(true);
         };
