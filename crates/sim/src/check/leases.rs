@@ -105,9 +105,7 @@ impl World {
 
     /// Effects for which nothing was committed: none of them prolongs a lease, as a deposed server must not.
     pub(crate) fn check_uncommitted(&mut self, effects: &[Effect]) {
-        let renews = |effect: &&Effect| {
-            matches!(effect, Effect::Send { message, .. } if matches!(message, ToWorker::Renew { .. }))
-        };
+        let renews = |effect: &&Effect| matches!(effect, Effect::Send { message, .. } if matches!(message, ToWorker::Renew { .. }));
         if let Some(effect) = effects.iter().find(renews) {
             let words = format!("a lease is prolonged without a commit: {effect:?}");
             self.checks.find("V5", words);

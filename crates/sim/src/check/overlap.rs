@@ -27,7 +27,8 @@ impl World {
         for (job, change) in &changes.jobs {
             let (JobChange::Insert(row) | JobChange::Update(row)) = change;
             let before = self.checks.overlaps.versions.insert(*job, row.version);
-            ranges.insert(*job, (before.unwrap_or(row.version), row.version));
+            // One commit may make a job and edit it.
+            ranges.insert(*job, (before.unwrap_or(1), row.version));
         }
         let mut taken: BTreeSet<Key> = BTreeSet::new();
         for change in changes.runs.values() {

@@ -141,7 +141,7 @@ impl World {
     /// Runs to the end, or to the first finding.
     pub fn run(&mut self) {
         while !self.done && self.checks.findings.is_empty() {
-            let Some(((at, _), event)) = self.queue.pop_first() else {
+            let Some(((at, number), event)) = self.queue.pop_first() else {
                 self.checks.find(
                     "V16",
                     "the world has nothing left to do and is not done".into(),
@@ -157,7 +157,8 @@ impl World {
             let wall = self.servers[0].clock.now(at).wall.0;
             self.store_clock.store(wall, Ordering::Relaxed);
             match self.frozen(&event) {
-                Some(until) => self.push(until, event),
+                // With its number, so that what came before it still does when the frost is prolonged.
+                Some(until) => drop(self.queue.insert((until, number), event)),
                 None => self.happen(event),
             }
         }
