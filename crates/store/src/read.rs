@@ -9,7 +9,7 @@ use drumtower_core::model::{
     CalendarRef, CalendarVersion, Checkpoint, Counters, DrainRow, GateKey, IdempotencyEntry,
     IdempotencyHash, JobId, JobName, JobRecord, JobRow, JobVersion, LockRef, LockRow, Meta,
     NamespaceName, Origin, QueueRow, RateRow, Reason, Run, RunId, RunState, SegmentId, SegmentRow,
-    SettingRow, SweepRow, TokenRow, Unfired, WallMs,
+    SessionId, SettingRow, SweepRow, TokenRow, Unfired, WallMs,
 };
 
 use crate::Error;
@@ -250,6 +250,8 @@ pub type CounterRow = ((SegmentId, NamespaceName), Counters);
 pub trait Read: Send + Sync {
     fn meta(&self) -> Result<Meta, Error>;
     fn segments(&self) -> Result<Vec<SegmentRow>, Error>;
+    /// Whether the session may write no more. What was read before it was found to be live is its own.
+    fn is_revoked(&self, session: SessionId) -> Result<bool, Error>;
     fn counters(&self) -> Result<Vec<CounterRow>, Error>;
     fn pruned(&self) -> Result<Vec<PrunedRow>, Error>;
 

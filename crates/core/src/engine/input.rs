@@ -10,8 +10,8 @@ use crate::model::{
     Actor, AttemptOutcome, BackfillId, BackfillOrder, BackfillPlan, BackfillRow, BackfillWhich,
     CalendarRef, CalendarSpec, Checkpoint, Fence, IdempotencyEntry, IdempotencyHash, JobId,
     JobName, JobRecord, JobSpec, JobVersion, JsonText, LockRef, LockRequest, LogLocator,
-    NamespaceName, ProcessId, QueueRef, QueueSpec, Run, RunId, SettingKey, SweepCause, TokenId,
-    Verdict, WallMs, WorkerName, WorkerRef,
+    NamespaceName, ProcessId, QueueRef, QueueSpec, Run, RunId, SessionId, SettingKey, SweepCause,
+    TokenId, Verdict, WallMs, WorkerName, WorkerRef,
 };
 
 /// Names a caller that waits for a reply.
@@ -445,6 +445,8 @@ pub struct TimesWanted {
 pub struct LoadRequest {
     pub id: u64,
     pub tag: u64,
+    /// Whose it is. Once it is revoked, what is read may be another's and is of no use.
+    pub session: SessionId,
     pub keys: Vec<LoadKey>,
     /// By which answers to requests grow old.
     pub now: WallMs,

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use crate::fault::{Fault, armed};
-use crate::model::{IdempotencyEntry, Now, Run, RunId, RunState, WallMs};
+use crate::model::{IdempotencyEntry, Now, Run, RunId, RunState, SessionId, WallMs};
 
 use super::delays::minute_of_key;
 use super::enter_line::Enter;
@@ -23,7 +23,13 @@ pub(super) struct Loads {
 }
 
 impl Loads {
-    fn request(&mut self, tag: u64, keys: Vec<LoadKey>, now: WallMs) -> LoadRequest {
+    fn request(
+        &mut self,
+        session: SessionId,
+        tag: u64,
+        keys: Vec<LoadKey>,
+        now: WallMs,
+    ) -> LoadRequest {
         self.next_id += 1;
         // Times may take long to be read and bring no row: no mark has to wait for them.
         let rows = keys.iter().any(|key| !matches!(key, LoadKey::Times(_)));
@@ -32,6 +38,7 @@ impl Loads {
         LoadRequest {
             id: self.next_id,
             tag,
+            session,
             keys,
             now,
         }
@@ -55,7 +62,9 @@ impl Loads {
 impl Engine {
     pub(super) fn need(&mut self, keys: Vec<LoadKey>, input: Input) -> Step {
         let now = self.age_clock(self.now);
-        let request = self.loads.request(self.acknowledged, keys, now);
+        let request = self
+            .loads
+            .request(self.session, self.acknowledged, keys, now);
         Step::Need {
             request,
             input: Box::new(input),
@@ -64,7 +73,9 @@ impl Engine {
 
     pub(super) fn want(&mut self, key: LoadKey) {
         let now = self.age_clock(self.now);
-        let request = self.loads.request(self.acknowledged, vec![key], now);
+        let request = self
+            .loads
+            .request(self.session, self.acknowledged, vec![key], now);
         self.loads.wanted.push(request);
     }
 

@@ -57,7 +57,10 @@ enum Work {
     Again(Box<Input>),
 }
 
-type LoadAnswer = (Result<Loaded, drumtower_store::Error>, Option<Box<Input>>);
+type LoadResult = Result<Option<Loaded>, drumtower_store::Error>;
+
+/// What was read, and the command that waits for it.
+type LoadAnswer = (LoadResult, Option<Box<Input>>);
 
 /// What the loop talks to, from life to life.
 pub(super) struct Surroundings<'a> {
@@ -332,12 +335,15 @@ impl<'a> Life<'a> {
 
     fn take_loaded(
         &mut self,
-        loaded: Result<Loaded, drumtower_store::Error>,
+        loaded: LoadResult,
         waiting: Option<Box<Input>>,
     ) -> Result<(), Unavailable> {
         let loaded = loaded.map_err(|error| {
             tracing::error!(%error, "the store could not be read; all state is read anew");
             Unavailable::NotReady(format!("the store could not be read: {error}"))
+        })?;
+        let loaded = loaded.ok_or_else(|| {
+            Unavailable::NotReady("another server took over; starting anew".into())
         })?;
         let now = self.around.clock.now();
         self.step(now, Input::Loaded(loaded))?;

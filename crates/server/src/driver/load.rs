@@ -7,16 +7,20 @@ use drumtower_store::{Error, Read};
 use super::boot::{jobs_of, pinned_to};
 use crate::history;
 
-/// Reads everything a request asks for.
-pub fn load(reader: &dyn Read, request: &LoadRequest) -> Result<Loaded, Error> {
+/// Reads everything a request asks for; `None` when the session that asks has been revoked. Whoever revoked it wrote
+/// nothing before, so what was read while it was live holds nothing that another made.
+pub fn load(reader: &dyn Read, request: &LoadRequest) -> Result<Option<Loaded>, Error> {
     let mut rows = Vec::with_capacity(request.keys.len());
     for key in &request.keys {
         load_key(reader, key, request.now, &mut rows)?;
     }
-    Ok(Loaded {
+    if reader.is_revoked(request.session)? {
+        return Ok(None);
+    }
+    Ok(Some(Loaded {
         id: request.id,
         rows,
-    })
+    }))
 }
 
 fn load_key(
@@ -115,4 +119,37 @@ fn definitions(reader: &dyn Read, runs: &[Run], rows: &mut Vec<LoadedRow>) -> Re
     rows.extend(jobs.into_iter().map(LoadedRow::Job));
     rows.extend(versions.into_iter().map(LoadedRow::Version));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use drumtower_core::engine::take_over;
+    use drumtower_core::model::Actor;
+    use drumtower_store::{Commit, Store, memory::Memory};
+
+    use super::*;
+
+    #[test]
+    fn what_a_deposed_server_reads_is_not_taken() {
+        let mut store = Memory::new();
+        let reader = store.reader();
+        let mut begin = |revoke| {
+            let server = Actor::new("server");
+            let session = store.begin_session(&server, 3_000).expect("it begins");
+            let taken = take_over(session, 3_000, revoke, Vec::new());
+            assert_eq!(store.commit(&taken).expect("it is answered"), Commit::Done);
+            session
+        };
+        let first = begin(Vec::new());
+        let request = LoadRequest {
+            id: 1,
+            tag: 0,
+            session: first,
+            keys: Vec::new(),
+            now: WallMs(0),
+        };
+        assert!(load(&reader, &request).expect("it is read").is_some());
+        begin(vec![first]);
+        assert!(load(&reader, &request).expect("it is read").is_none());
+    }
 }

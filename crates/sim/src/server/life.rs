@@ -277,8 +277,8 @@ impl World {
     ) {
         let failed = std::mem::take(&mut self.weather.load_error);
         let loaded = match load(&self.reader, request) {
-            _ if failed => None,
-            Ok(loaded) => Some(Box::new(loaded)),
+            _ if failed => Err("the store could not be read"),
+            Ok(loaded) => loaded.map(Box::new).ok_or("another server took over"),
             Err(error) => {
                 self.checks
                     .find("load", format!("the store could not be read: {error}"));
@@ -302,7 +302,7 @@ impl World {
         &mut self,
         server: usize,
         life: Life,
-        loaded: Option<Box<Loaded>>,
+        loaded: Result<Box<Loaded>, &'static str>,
         waiting: Option<Box<Input>>,
     ) {
         let Some(live) = self.servers[server].live(life) else {
@@ -310,9 +310,9 @@ impl World {
         };
         live.loading -= 1;
         match loaded {
-            Some(loaded) => live.parked_loads.push_back((*loaded, waiting)),
-            None => {
-                self.reset(server, "the store could not be read");
+            Ok(loaded) => live.parked_loads.push_back((*loaded, waiting)),
+            Err(why) => {
+                self.reset(server, why);
                 return;
             }
         }

@@ -84,7 +84,7 @@ pub enum Event {
     Loaded {
         server: usize,
         life: Life,
-        loaded: Option<Box<Loaded>>,
+        loaded: Result<Box<Loaded>, &'static str>,
         waiting: Option<Box<Input>>,
     },
     Dial {

@@ -95,6 +95,9 @@ pub fn revoked(world: &mut World) {
     world.use_session(taker.0, taker.1);
     let live = world.store().live_sessions().expect("they are read");
     assert_eq!(live.iter().map(|row| row.id).collect::<Vec<_>>(), [taker.0]);
+    let revoked = |session| world.read().is_revoked(session).expect("it is read");
+    let nobody = SessionId(taker.0.0 + 40);
+    assert_eq!([old, taker.0, nobody].map(revoked), [true, false, true]);
     world.refuse(ChangeSet {
         revoke: vec![SessionId(999)],
         ..ChangeSet::default()

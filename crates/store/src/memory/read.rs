@@ -6,8 +6,8 @@ use std::ops::Bound::{Excluded, Included, Unbounded};
 use drumtower_core::model::{
     AuditId, BackfillId, BackfillRow, CalendarRef, CalendarVersion, Checkpoint, DrainRow, GateKey,
     IdempotencyEntry, IdempotencyHash, JobId, JobName, JobRecord, JobRow, JobVersion, LockRef,
-    LockRow, Meta, NamespaceName, QueueRow, RateRow, Run, RunId, SegmentRow, SettingRow, SweepRow,
-    TokenRow, Unfired, WallMs,
+    LockRow, Meta, NamespaceName, QueueRow, RateRow, Run, RunId, SegmentRow, SessionId, SettingRow,
+    SweepRow, TokenRow, Unfired, WallMs,
 };
 
 use super::state::State;
@@ -65,6 +65,11 @@ impl Read for Reader {
 
     fn segments(&self) -> Result<Vec<SegmentRow>, Error> {
         Ok(lock(&self.state).segments.values().cloned().collect())
+    }
+
+    fn is_revoked(&self, session: SessionId) -> Result<bool, Error> {
+        let state = lock(&self.state);
+        Ok(state.sessions.get(&session).is_none_or(|row| row.revoked))
     }
 
     fn counters(&self) -> Result<Vec<CounterRow>, Error> {

@@ -126,6 +126,13 @@ impl Read for Reader {
         self.read(|conn| all(conn, sql, [], segment))
     }
 
+    fn is_revoked(&self, session: SessionId) -> Result<bool, Error> {
+        let sql = "SELECT revoked FROM session WHERE id = ?1";
+        let id = [session.0 as i64];
+        let found: Vec<bool> = self.read(|conn| all(conn, sql, id, |row| Ok(row.get(0)?)))?;
+        Ok(found != [false])
+    }
+
     fn counters(&self) -> Result<Vec<CounterRow>, Error> {
         let sql = "SELECT segment, namespace, body FROM counter ORDER BY segment, namespace";
         let counter = |row: &Row<'_>| {
