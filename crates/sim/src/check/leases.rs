@@ -35,6 +35,7 @@ impl World {
     }
 
     pub(crate) fn check_start(&mut self, worker: usize, task: &Task) {
+        self.checks.idle.remove(&worker);
         let other = self.holders(task.run).next();
         if let Some((other, attempt)) = other {
             let words = format!(

@@ -8,6 +8,7 @@
 //! | an effect is performed or an answer arrives (`answers`) | V9: what is told is durable |
 //! | a task is started (`leases`) | V3, V5, V6, V11 credit; it goes on from what was told to be kept |
 //! | a task ends (`leases`) | V16: it did not run longer than it may |
+//! | again and again once all is calm (`in_time`) | V4: nothing waits for nothing |
 //! | the world has come to rest (`rest`) | V1, V2, V10, V12, V18 and the rest of the audit, with schedules expanded a second time |
 //!
 //! V16 is the world's own: it must come to rest. Nothing here asks the engine anything.
@@ -17,6 +18,7 @@ mod backfills;
 mod breakers;
 mod checkpoints;
 mod commits;
+mod in_time;
 mod leases;
 mod letters;
 mod limits;
@@ -62,6 +64,8 @@ pub struct Checks {
     starts: BTreeMap<String, limits::Starts>,
     /// Workers that are drained, by name.
     drained: BTreeSet<WorkerName>,
+    /// Workers that have had nothing to do lately.
+    idle: in_time::Idle,
     backfills: BTreeMap<BackfillId, Made>,
     tallies: BTreeMap<NamespaceName, Counters>,
     /// The highest fence that a task was started with, for each run.

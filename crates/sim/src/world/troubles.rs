@@ -251,6 +251,7 @@ impl World {
 
     /// Looks whether everything is done, and lets the janitor do what is needed for it.
     pub(crate) fn poll(&mut self) {
+        self.check_in_time();
         let filter = JobFilter::default();
         let jobs = self
             .reader
