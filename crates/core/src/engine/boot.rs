@@ -35,6 +35,7 @@ use super::queues::Queues;
 use super::read_ahead::ReadAhead;
 use super::runs::Runs;
 use super::segments::Segments;
+use super::sort_lots::Sorts;
 use super::start_limits::StartLimits;
 use super::sweeps::Sweeps;
 use super::time::{Due, Starting};
@@ -112,7 +113,7 @@ pub fn take_over(
 impl Engine {
     /// An engine over what the store holds. Its first wish is to read the jobs that are due.
     pub fn boot(options: Options, now: Now, boot: Boot) -> Self {
-        let lines = Lines::new(options.ready_window);
+        let lines = Lines::new(options.ready_window, options.ready_total);
         let mut engine = Self {
             options,
             session: boot.session,
@@ -153,6 +154,7 @@ impl Engine {
             starts: StartLimits::default(),
             turns: Turns::default(),
             calendars: Calendars::default(),
+            sorts: Sorts::default(),
             sweeps: Sweeps::default(),
             queues: Queues::default(),
             gates: Gates::default(),

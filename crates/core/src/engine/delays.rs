@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::fault::{Fault, armed};
-use crate::model::{Limits, Now, Run, RunId, RunState, WallMs};
+use crate::model::{Now, Run, RunId, RunState, WallMs};
 use crate::wheel;
 
 use super::enter_line::Enter;
@@ -238,7 +238,6 @@ impl Engine {
     /// A page more than this may come.
     fn has_room_for_delayed(&self) -> bool {
         self.delays.waiting.len() <= self.options.ready_window / 2
-            && self.lines.length() < Limits::READY_TOTAL
     }
 
     /// A read of a minute brought rows up to `last`; `all` says there are no more.

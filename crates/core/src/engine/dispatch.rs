@@ -30,6 +30,7 @@ impl Engine {
             self.want(scan);
         }
         self.read_lots();
+        self.read_sorts();
     }
 
     /// Serves the first run of an active line, or finds that it must wait.

@@ -191,11 +191,13 @@ impl Engine {
         if from == Some(&*pen.key) {
             return None;
         }
-        if pen.lot.has_parked() || pen.queue.len() >= self.pen_window() {
+        let crowded = self.pens.length() >= self.options.ready_window;
+        // Once memory is full of what waits, one run of each kind is enough to know of it.
+        let window = if crowded { 1 } else { self.pen_window() };
+        if pen.lot.has_parked() || pen.queue.len() >= window {
             return Some(Park::Pen);
         }
         let root = self.gates.expect(pen.root());
-        let crowded = self.pens.length() >= self.options.ready_window;
         let from_root = from.is_some_and(|key| GateKey::parse(key).as_ref() == Some(&root.key));
         let parked = root.lot.has_parked() || crowded;
         (parked && !from_root).then_some(Park::Gate(pen.root()))
@@ -373,11 +375,11 @@ impl Engine {
         }
     }
 
-    /// What other gates hold back may fill memory; a gate that has nothing to give out is read nevertheless, up to a bound.
+    /// What limits hold back may fill memory. A gate that has nothing to give out is read nevertheless, until it has: of those
+    /// that come in then, each key that is full keeps one, and there are no more such keys than attempts under way.
     fn has_room_for_lot(&self, id: GateId) -> bool {
-        let (length, window) = (self.pens.length(), self.options.ready_window);
         let starves = self.gates.expect(id).ready.is_empty();
-        length < window.div_ceil(2) || (starves && length < 2 * window + LOTS)
+        starves || self.pens.length() < self.options.ready_window.div_ceil(2)
     }
 
     /// A scan of what is parked under a gate or for a pen brought rows up to `last`; `all` says there are no more.
@@ -405,7 +407,14 @@ impl Engine {
 
     /// The store holds runs under the key of a gate or a pen.
     pub(super) fn lot_known(&mut self, key: &str) {
-        match parked_at(key) {
+        let parked = parked_at(key);
+        let gates = parked.as_ref().map(|(gates, _)| gates);
+        if let Some(GateKey::Queue(queue)) = gates.and_then(|gates| gates.last())
+            && self.queues.is_paused(queue)
+        {
+            self.sort_parked(key);
+        }
+        match parked {
             Some((gates, Some(line))) => {
                 let line = self.line_keyed(line);
                 let pen = self.pen_at(line, &gates);

@@ -412,6 +412,11 @@ pub enum LoadKey {
         key: String,
         after: Option<RunId>,
     },
+    /// The same, for those that have to go elsewhere.
+    Sorted {
+        key: String,
+        after: Option<RunId>,
+    },
     /// Parked runs that should have started by then, after a place in the order (start_by, id).
     Overdue {
         by: WallMs,
@@ -478,6 +483,11 @@ pub enum LoadedRow {
     },
     /// In order, likewise. The jobs and pinned versions of the runs come before them, as rows of their own.
     Parked {
+        key: String,
+        runs: Vec<Run>,
+    },
+    /// The same.
+    Sorted {
         key: String,
         runs: Vec<Run>,
     },

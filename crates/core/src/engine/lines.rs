@@ -39,6 +39,9 @@ pub(super) enum Head {
 
 const PLACE_BYTES: usize = 512;
 
+/// A line has one of so many parts of its window whatever others take.
+const SHARES: usize = 64;
+
 impl Waiting {
     pub(super) fn of(run: &Run) -> Self {
         let bytes = run
@@ -95,6 +98,9 @@ const PRIORITIES: usize = Limits::PRIORITY as usize + 1;
 pub(super) struct Lines {
     /// How long a line may be before runs of it are parked.
     window: usize,
+    /// How long all may be together, beyond a share that each line has for itself: nobody waits because memory is full of
+    /// what has no workers.
+    total: usize,
     lines: Vec<Line>,
     by_key: BTreeMap<Arc<str>, LineIx>,
     /// Lines with both runs and workers, by priority.
@@ -108,9 +114,10 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    pub(super) fn new(window: usize) -> Self {
+    pub(super) fn new(window: usize, total: usize) -> Self {
         Self {
             window,
+            total,
             ..Self::default()
         }
     }
@@ -152,14 +159,17 @@ impl Lines {
         ix
     }
 
-    /// How much of memory's share all lines take together.
-    pub(super) fn length(&self) -> usize {
-        self.length
-    }
-
     pub(super) fn must_park(&self, ix: LineIx) -> bool {
         let line = self.line(ix);
-        line.lot.has_parked() || line.length >= self.window || self.length >= Limits::READY_TOTAL
+        line.lot.has_parked() || line.length >= self.room(self.length >= self.total)
+    }
+
+    /// How long a line may be, whether memory is full or not.
+    fn room(&self, full: bool) -> usize {
+        match full {
+            true => (self.window / SHARES).max(1),
+            false => self.window,
+        }
     }
 
     /// A run of the line goes into the store instead of memory, by batch `seq`.
@@ -282,10 +292,7 @@ impl Lines {
 
     /// The reads that short lines need; every batch up to `acknowledged` is visible to them.
     pub(super) fn short_lines(&mut self, acknowledged: u64) -> Vec<LoadKey> {
-        if self.length >= Limits::READY_TOTAL {
-            return Vec::new();
-        }
-        let low = self.window / 4;
+        let low = self.room(self.length >= self.total) / 4;
         let lines = &mut self.lines;
         let with_parked = self.with_parked.iter();
         with_parked
@@ -306,9 +313,9 @@ impl Lines {
     /// A scan brought rows up to `last`; `all` says there are no more. Returns the read that continues it.
     pub(super) fn scanned(&mut self, key: &str, last: Option<RunId>, all: bool) -> Option<LoadKey> {
         let ix = self.find(key)?;
-        let (window, full) = (self.window, self.length >= Limits::READY_TOTAL);
+        let room = self.room(self.length >= self.total);
         let line = self.line_mut(ix);
-        if !all && line.length < window && !full {
+        if !all && line.length < room {
             return Some(LoadKey::Parked {
                 key: key.to_owned(),
                 after: last,

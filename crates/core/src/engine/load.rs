@@ -128,6 +128,7 @@ impl Engine {
                 self.users_asked.insert(calendar, jobs);
             }
             LoadedRow::Parked { key, runs } => self.take_parked(tag, &key, runs),
+            LoadedRow::Sorted { key, runs } => self.take_sorted(tag, &key, runs),
             LoadedRow::Overdue { runs, next } => self.take_overdue(now, tag, runs, next),
             LoadedRow::Queued { key, runs } => self.take_queued(now, tag, &key, runs),
             LoadedRow::Live { job, key, runs } => {

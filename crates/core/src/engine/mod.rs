@@ -57,6 +57,7 @@ mod read_ahead;
 mod retry;
 mod runs;
 mod segments;
+mod sort_lots;
 mod start_limits;
 mod sweeps;
 mod time;
@@ -106,6 +107,7 @@ use queues::Queues;
 use read_ahead::ReadAhead;
 use runs::Runs;
 use segments::Segments;
+use sort_lots::Sorts;
 use start_limits::StartLimits;
 use sweeps::Sweeps;
 use time::{Due, Starting, Timer};
@@ -123,6 +125,8 @@ pub struct Options {
     pub read_ahead_jobs: usize,
     /// Ready runs of one line held in memory; the rest wait parked in the store.
     pub ready_window: usize,
+    /// The same of all lines together, of which each has a share whatever the others take.
+    pub ready_total: usize,
     /// How far a commit moves the session's end.
     pub session_ms: i64,
     /// The machine this server runs on: a worker elsewhere is a second opinion on what time it is.
@@ -139,6 +143,7 @@ impl Default for Options {
             window_ms: 60_000,
             read_ahead_jobs: 50_000,
             ready_window: Limits::READY_WINDOW,
+            ready_total: Limits::READY_TOTAL,
             session_ms: 3_000,
             host: String::new(),
             idle_commit_ms: None,
@@ -195,6 +200,7 @@ pub struct Engine {
     starts: StartLimits,
     turns: Turns,
     calendars: Calendars,
+    sorts: Sorts,
     sweeps: Sweeps,
     queues: Queues,
     gates: Gates,

@@ -1,7 +1,7 @@
 //! Answers the engine's loads from the store's reading side, off the loop.
 
 use drumtower_core::engine::{LOAD_ROWS, LoadKey, LoadRequest, Loaded, LoadedRow};
-use drumtower_core::model::{Run, SweepCause, WallMs};
+use drumtower_core::model::{Run, RunId, SweepCause, WallMs};
 use drumtower_store::{Error, Read};
 
 use super::boot::{jobs_of, pinned_to};
@@ -102,15 +102,29 @@ fn load_key(
             rows.push(LoadedRow::Live { job, key, runs });
         }
         LoadKey::Parked { key, after } => {
-            let runs = reader.parked_runs(key, *after, LOAD_ROWS)?;
-            definitions(reader, &runs, rows)?;
-            rows.push(LoadedRow::Parked {
-                key: key.clone(),
-                runs,
-            });
+            let runs = parked(reader, key, *after, rows)?;
+            let key = key.clone();
+            rows.push(LoadedRow::Parked { key, runs });
+        }
+        LoadKey::Sorted { key, after } => {
+            let runs = parked(reader, key, *after, rows)?;
+            let key = key.clone();
+            rows.push(LoadedRow::Sorted { key, runs });
         }
     }
     Ok(())
+}
+
+/// A page of the runs that are parked under a key, with their definitions before them.
+fn parked(
+    reader: &dyn Read,
+    key: &str,
+    after: Option<RunId>,
+    rows: &mut Vec<LoadedRow>,
+) -> Result<Vec<Run>, Error> {
+    let runs = reader.parked_runs(key, after, LOAD_ROWS)?;
+    definitions(reader, &runs, rows)?;
+    Ok(runs)
 }
 
 /// A run is useless to the engine without its job and pinned version, so they go before it.

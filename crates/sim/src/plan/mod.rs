@@ -85,6 +85,7 @@ impl Plan {
             window_ms: *random.pick(&[5_000, 20_000, 60_000]),
             read_ahead_jobs: *random.pick(&[2, 8, 50_000]),
             ready_window: *random.pick(&[1, 2, 5, 20, 1_000]),
+            ready_total: *random.pick(&[3, 20, 200_000]),
             session_ms: 3_000,
             host: format!("host-{index}"),
             idle_commit_ms: *random.pick(&[None, Some(1_000)]),

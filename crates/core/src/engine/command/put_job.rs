@@ -117,6 +117,11 @@ impl Engine {
         job.row.version = number;
         if regated {
             self.regate(|run, _| run.job == id);
+            if let Some(queue) = old.queue()
+                && self.jobs.expect(id).compiled.queue().as_ref() != Some(&queue)
+            {
+                self.sort_queue(queue);
+            }
         }
         if regated || relimited {
             self.limits_changed(

@@ -379,3 +379,30 @@ fn what_a_run_waits_for_is_told() {
     assert!(crew.world.tables.active[&made[199]].parked.is_some());
     assert_eq!(told(&crew, made[199]), of_key);
 }
+
+/// Blocked keys of one job fill memory; a job of somebody else with room at its limit must go on.
+#[test]
+fn blocked_keys_of_one_job_do_not_hold_up_another_job_with_limits() {
+    let mut crew = Crew::of(World::with_window(256));
+    crew.put(with("a", json!({"limits": {"key": "/c", "per_key": 1}})));
+    crew.put(with("b", json!({"limits": {"concurrency": 5}})));
+    for key in 0..600 {
+        crew.trigger_many("a", &format!(r#"{{"c": {key}}}"#), 3);
+    }
+    let run = crew.trigger("b", "{}");
+    crew.pass(5_000);
+    assert_eq!(crew.world.tables.active[&run].state, RunState::Scheduled);
+}
+
+/// The same within the job: a key that nothing runs of.
+#[test]
+fn blocked_keys_do_not_hold_up_a_key_that_is_free() {
+    let mut crew = Crew::of(World::with_window(256));
+    crew.put(with("a", json!({"limits": {"key": "/c", "per_key": 1}})));
+    for key in 0..600 {
+        crew.trigger_many("a", &format!(r#"{{"c": {key}}}"#), 3);
+    }
+    let run = crew.trigger("a", r#"{"c": "free"}"#);
+    crew.pass(5_000);
+    assert_eq!(crew.world.tables.active[&run].state, RunState::Scheduled);
+}

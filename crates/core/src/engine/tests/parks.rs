@@ -152,3 +152,27 @@ fn a_run_that_is_due_soon_does_not_wait_behind_those_that_are_due_later() {
     }
     assert_eq!(given, 6, "those that are due after the clock went back");
 }
+
+/// Two handlers without a worker, each with a full window of backlog, must not hold up a third that has one.
+#[test]
+fn lines_without_workers_that_fill_memory_do_not_hold_others_up() {
+    let mut world = World::new();
+    world.put(noop("a"));
+    for name in ["b", "c"] {
+        let mut other = noop(name);
+        other["task"]["handler"]["name"] = format!("missing-{name}").into();
+        world.put(other);
+    }
+    world.worker(7, 1, 4, vec![], 1);
+    // 64 KiB of parameters take 128 places of the window each: 800 runs fill it.
+    let params = format!("\"{}\"", "x".repeat(65_000));
+    for name in ["b", "c"] {
+        for _ in 0..800 {
+            world.trigger(name, Some(&params), None).expect("made");
+        }
+    }
+    world.beat(1, 2, 0, vec![]);
+    let run = world.trigger("a", None, None).expect("made").run;
+    world.tick_through(2_000, 500);
+    assert_eq!(world.tables.active[&run].state, RunState::Scheduled);
+}

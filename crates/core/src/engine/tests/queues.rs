@@ -209,3 +209,22 @@ fn edits_of_a_queue_are_compared_and_recorded() {
     use AuditAction::{Changed, Created, Deleted};
     assert_eq!(deeds, [Created, Changed, Deleted, Created]);
 }
+
+/// "A job that moves to another queue takes its waiting runs along."
+#[test]
+fn runs_that_are_parked_leave_a_paused_queue_with_their_job() {
+    for queue in [json!({"queue": "other"}), json!({})] {
+        let mut crew = Crew::of(World::with_window(64));
+        crew.queue(json!({"kind": "Queue", "name": "q", "concurrency": 1}));
+        crew.put(with("a", json!({"queue": "q"})));
+        crew.command(Command::PauseQueue {
+            queue: queue_ref("q"),
+            condition: Condition::Any,
+        });
+        let made = crew.trigger_many("a", "{}", 10);
+        assert_eq!(crew.running.len(), 0);
+        crew.put(with("a", queue));
+        crew.pass(5_000);
+        assert_eq!(crew.running.len(), made.len(), "all went along");
+    }
+}

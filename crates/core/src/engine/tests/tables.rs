@@ -336,6 +336,11 @@ impl Tables {
                     self.with_definitions(&runs, &mut rows);
                     rows.push(LoadedRow::Parked { key, runs });
                 }
+                LoadKey::Sorted { key, after } => {
+                    let runs = self.parked(&key, after, LOAD_ROWS);
+                    self.with_definitions(&runs, &mut rows);
+                    rows.push(LoadedRow::Sorted { key, runs });
+                }
             }
         }
         Loaded {
