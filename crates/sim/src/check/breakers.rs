@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use drumtower_core::change::{ChangeSet, RunChange};
-use drumtower_core::model::{BreakerRow, JobId, Origin, Reason, Run, RunState};
+use drumtower_core::model::{
+    AuditAction, AuditKind, BreakerRow, JobId, JobRow, Origin, Reason, Run, RunState,
+};
 use drumtower_store::Read;
 
 use super::Checks;
@@ -53,7 +55,7 @@ impl World {
             ends.remove(job);
         }
         for (job, ends) in ends {
-            self.check_opens(job, &ends);
+            self.check_opens(job, &ends, changes);
         }
     }
 
@@ -88,20 +90,29 @@ impl World {
     }
 
     /// After as many failures in a row as it says, the breaker is open.
-    fn check_opens(&mut self, job: JobId, ends: &[bool]) {
+    fn check_opens(&mut self, job: JobId, ends: &[bool], changes: &ChangeSet) {
         let Ok(Some(record)) = self.reader.job(job) else {
             return;
         };
+        let kept = record.breaker.as_ref().map_or(0, |row| row.failures);
+        let failed = ends.iter().filter(|failed| **failed).count() as u32;
+        let reset = was_reset(changes, &record.row);
         let failures = self.checks.breakers.failures.entry(job).or_default();
         match (
             ends.iter().any(|failed| *failed),
             ends.iter().all(|failed| *failed),
         ) {
-            (true, true) => *failures += ends.len() as u32,
+            // Which of them failed after the reset nobody can see either: the row says how many.
+            _ if reset => *failures = kept,
+            (true, true) => *failures += failed,
             // In which order they ended within the commit, nobody can see.
             _ => *failures = 0,
         }
         let failures = *failures;
+        if reset && kept > failed {
+            let words = format!("{failed} runs of {job} failed around its reset, it counts {kept}");
+            self.checks.find("breaker", words);
+        }
         let breaker = record.version.spec.breaker.as_ref();
         let Some(most) = breaker.and_then(|it| it.failures) else {
             return;
@@ -112,6 +123,17 @@ impl World {
             self.checks.find("breaker", words);
         }
     }
+}
+
+/// Somebody closed the breaker by hand, anywhere within the commit.
+fn was_reset(changes: &ChangeSet, job: &JobRow) -> bool {
+    changes.audit.values().any(|entry| {
+        let object = &entry.object;
+        entry.action == AuditAction::Reset
+            && object.kind == AuditKind::Job
+            && object.namespace.as_ref() == Some(&job.namespace)
+            && object.name == job.name.as_str()
+    })
 }
 
 fn failed_for_others(run: &Run) -> bool {
