@@ -67,7 +67,8 @@ pub(super) struct Starting {
 
 impl Engine {
     /// When the next tick is worth while; at once when timers wait for room in a batch.
-    pub fn next_wakeup(&self, now: Now) -> Option<MonoMs> {
+    pub fn next_wakeup(&self, raw: Now) -> Option<MonoMs> {
+        let now = self.believed(raw);
         let waiting = !self.starting.backlog.is_empty() || !self.starting.losing.is_empty();
         let due = self.due.len() > 0 && !self.building.is_nearly_full();
         if waiting || due || self.has_overdue(now) {

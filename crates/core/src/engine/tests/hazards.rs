@@ -310,6 +310,26 @@ fn the_engine_does_not_ask_to_be_woken_at_once_when_it_can_do_nothing() {
     );
 }
 
+/// Nor for a time that has come only by a clock that is not believed.
+#[test]
+fn a_step_that_is_held_back_does_not_keep_the_engine_awake() {
+    let mut world = World::new();
+    let mut spec = noop("a");
+    spec["start_timeout"] = "10m".into();
+    world.put(spec);
+    let run = world.trigger("a", None, None).expect("made").run;
+    world.step_clock(3_600_000);
+    world.commit();
+    assert_eq!(world.tables.active[&run].state, RunState::Pending);
+    assert!(
+        world
+            .engine
+            .next_wakeup(world.now)
+            .is_none_or(|at| at > world.now.mono),
+        "it spins until the step is believed"
+    );
+}
+
 fn days(world: &mut World, include: &[&str]) {
     let spec = json!({"kind": "Calendar", "name": "days", "include": include});
     let command = Command::PutCalendar {
