@@ -1,8 +1,9 @@
 //! V10: how many missed times one decision makes up for, how old they may be, and how many runs a schedule makes in all.
 //!
-//! Runs of a job that were made at the same millisecond were made by one decision: a decision leaves nothing that is due.
-//! All but the newest of them, and the newest when it is older than its grace, were made up for. When a job was paused
-//! nobody has written down; so of a job that ever was, a run may be one of `misfire` or one of `on_resume`.
+//! Runs of one version of a job that were made at the same millisecond were made by one decision: a decision leaves
+//! nothing that is due, but an edit may follow it at once, and then another. All but the newest of them, and the newest
+//! when it is older than its grace, were made up for. When a job was paused nobody has written down; so of a job that
+//! ever was, a run may be one of `misfire` or one of `on_resume`.
 
 use drumtower_core::model::JobRecord;
 
@@ -29,8 +30,9 @@ impl Decisions<'_> {
             .iter()
             .filter(|run| run.nominal > self.life.floor)
             .collect();
-        made.sort_by_key(|run| (run.created, run.nominal));
-        for decision in made.chunk_by(|a, b| a.created == b.created) {
+        let decided = |run: &Occurrence| (run.created, run.version);
+        made.sort_by_key(|run| (decided(run), run.nominal));
+        for decision in made.chunk_by(|a, b| decided(a) == decided(b)) {
             self.decision(decision, report);
         }
         self.not_while_paused(&made, report);

@@ -103,6 +103,31 @@ fn nothing_older_than_the_window_is_made() {
 }
 
 #[test]
+fn an_edit_in_the_same_millisecond_has_its_own_decision() {
+    // The first version makes up for everything, the second for nothing older than a second.
+    let edited = |window: &'static str| {
+        move |world: &mut World| {
+            world.spec().misfire = policy(MisfirePolicy::All);
+            together(world, 2..=6, 0);
+            let mut later = world.versions[0].clone();
+            (later.version, later.created) = (2, step(6));
+            later.spec.misfire.window = Some(window.to_owned());
+            world.versions.push(later);
+            (world.rows[0].version, world.rows[0].revision) = (2, 2);
+            for run in world
+                .runs
+                .iter_mut()
+                .filter(|run| run.nominal >= Some(step(5)))
+            {
+                run.job_version = 2;
+            }
+        }
+    };
+    breaks(&[], edited("10s"));
+    breaks(&["V10"], edited("9s"));
+}
+
+#[test]
 fn times_of_a_pause_have_a_policy_of_their_own() {
     let resumed = |revision| {
         move |world: &mut World| {
