@@ -24,7 +24,7 @@ pub(super) struct Life {
     pub chapters: Vec<Chapter>,
     /// Nothing is said about times before.
     pub floor: WallMs,
-    /// So near to an edit a clock that was set leaves open which version a time belongs to.
+    /// So near to an edit a clock that was set leaves open which version of the job or of a calendar a time belongs to.
     edge_ms: i64,
 }
 
@@ -198,10 +198,10 @@ impl Life {
                 continue;
             }
             let required = self.required_in(chapter);
-            let all = chapter.plan.times(first, last).into_iter();
-            times.extend(all.map(|at| Time {
+            let all = chapter.plan.times_decided(first, last, self.edge_ms);
+            times.extend(all.into_iter().map(|(at, certain)| Time {
                 at,
-                required: required.0 <= at && at <= required.1,
+                required: certain && required.0 <= at && at <= required.1,
             }));
         }
         times.sort_unstable();
@@ -223,6 +223,13 @@ impl Life {
         let edge = self.edge_ms + 1;
         let last = chapter.until.plus(-edge).min(chapter.required_through);
         (chapter.from.plus(edge), last)
+    }
+
+    /// The times of one version in `[from, through]` that it holds by whatever its calendars may have been.
+    pub fn certain_times(&self, chapter: &Chapter, from: WallMs, through: WallMs) -> Vec<WallMs> {
+        let all = chapter.plan.times_decided(from, through, self.edge_ms);
+        let certain = all.into_iter().filter(|(_, certain)| *certain);
+        certain.map(|(at, _)| at).collect()
     }
 
     pub fn has(&self, at: WallMs) -> bool {

@@ -103,7 +103,7 @@ impl Fates<'_> {
             let through = end
                 .min(at.plus(window))
                 .min(before.map_or(end, |first| first.plus(-1)));
-            for time in chapter.plan.times(at, through) {
+            for time in self.life.certain_times(chapter, at, through) {
                 report.counts.due_times += 1;
                 if self.run_at(time).is_none() {
                     *lost += 1;

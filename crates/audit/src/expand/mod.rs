@@ -119,20 +119,68 @@ impl Plan {
     /// Every time in `[from, through]`, in order, each once. Both must be finite when the plan holds anything that
     /// repeats: the answer is a list.
     pub fn times(&self, from: WallMs, through: WallMs) -> Vec<WallMs> {
-        let (start, end) = self.bounds;
-        let from = from.0.max(start.unwrap_or(i64::MIN));
-        let through = through.0.min(end.map_or(i64::MAX, |end| end - 1));
         let mut times = Vec::new();
         for (index, era) in self.eras.iter().enumerate() {
-            let until = self.eras.get(index + 1).and_then(|next| next.after);
-            let first = from.max(era.after.map_or(i64::MIN, |after| after + 1));
-            let last = through.min(until.unwrap_or(i64::MAX));
-            if first <= last {
-                for rule in &self.rules {
-                    times.extend(rule.times(first, last, &era.choice));
-                }
+            let (first, last) = self.counts_for(index);
+            times.extend(self.times_in(era, first.max(from.0), last.min(through.0)));
+        }
+        times
+    }
+
+    /// The same where clocks were set by up to `step_ms`. An edit of a calendar by a clock that was set back counts for
+    /// times that had been decided before, by what the calendar was then. With each time whether it is one by either.
+    pub fn times_decided(
+        &self,
+        from: WallMs,
+        through: WallMs,
+        step_ms: i64,
+    ) -> Vec<(WallMs, bool)> {
+        if step_ms == 0 || self.eras.len() == 1 {
+            let times = self.times(from, through).into_iter();
+            return times.map(|time| (time, true)).collect();
+        }
+        let decided_in = |index| {
+            let (first, last) = self.counts_for(index);
+            first..=last.saturating_add(step_ms)
+        };
+        let mut found: BTreeMap<WallMs, usize> = BTreeMap::new();
+        for (index, era) in self.eras.iter().enumerate() {
+            let span = decided_in(index);
+            let (first, last) = ((*span.start()).max(from.0), (*span.end()).min(through.0));
+            for time in self.times_in(era, first, last) {
+                *found.entry(time).or_default() += 1;
             }
         }
+        let asked = |time: WallMs| {
+            let eras = 0..self.eras.len();
+            eras.filter(|index| decided_in(*index).contains(&time.0))
+                .count()
+        };
+        let found = found.into_iter();
+        found
+            .map(|(time, eras)| (time, eras == asked(time)))
+            .collect()
+    }
+
+    /// The first and the last instant of an era.
+    fn counts_for(&self, index: usize) -> (i64, i64) {
+        let first = self.eras[index].after.map_or(i64::MIN, |after| after + 1);
+        let next = self.eras.get(index + 1).and_then(|next| next.after);
+        (first, next.unwrap_or(i64::MAX))
+    }
+
+    /// Every time in `[first, last]` by what calendars were in one era.
+    fn times_in(&self, era: &Era, first: i64, last: i64) -> Vec<WallMs> {
+        let (start, end) = self.bounds;
+        let first = first.max(start.unwrap_or(i64::MIN));
+        let last = last.min(end.map_or(i64::MAX, |end| end - 1));
+        if first > last {
+            return Vec::new();
+        }
+        let rules = self.rules.iter();
+        let mut times: Vec<i64> = rules
+            .flat_map(|rule| rule.times(first, last, &era.choice))
+            .collect();
         times.sort_unstable();
         times.dedup();
         times.into_iter().map(WallMs).collect()

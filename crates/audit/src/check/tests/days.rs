@@ -53,6 +53,37 @@ fn an_edit_of_a_calendar_counts_for_what_comes_after() {
 }
 
 #[test]
+fn an_edit_by_a_clock_that_was_set_back_leaves_open_what_was_decided_before() {
+    // The last run was made by a clock that went back by twelve seconds; then came the edit.
+    let edited = |stepped: i64| {
+        move |world: &mut World| {
+            only(world, 1, START.plus(-5), &["2026-01-01"]);
+            only(world, 2, step(9), &["01-02"]);
+            world.options.clock_step_ms = stepped;
+        }
+    };
+    breaks(&[], edited(12_000));
+    breaks(&[], |world| {
+        edited(12_000)(world);
+        world.erase(7);
+    });
+    breaks(&["V1"], edited(9_000));
+    // What both versions of the calendar hold, or the first alone before the edit, needs a fate.
+    let report = breaks(&["V1"], |world| {
+        edited(12_000)(world);
+        world.erase(3);
+    });
+    assert_eq!(report.lost, 1);
+    let report = breaks(&["V1"], |world| {
+        only(world, 1, START.plus(-5), &["2026-01-01"]);
+        only(world, 2, step(9), &["2026-01-01", "01-02"]);
+        world.options.clock_step_ms = 12_000;
+        world.erase(7);
+    });
+    assert_eq!(report.lost, 1);
+}
+
+#[test]
 fn nothing_is_said_about_times_whose_calendar_is_forgotten() {
     // The first three versions are not kept; the oldest that is was made at the third step.
     let often = |world: &mut World| {
