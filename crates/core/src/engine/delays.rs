@@ -2,8 +2,8 @@
 //!
 //! A run whose time is near waits in memory with a timer, as long as there is room. Any other is parked in the store under
 //! the minute it is due in. Minutes are read back one after another when they come into the window, and each again until a
-//! read that saw everything parked in it has come to the end. Runs of a later minute make room for those of an earlier
-//! one: after the wall clock went back, or when many wait, the nearest come first.
+//! read that saw everything parked in it has come to the end. What is due later makes room for what is due before it: after
+//! the wall clock went back, or when many wait, the nearest come first, also within a minute.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -36,12 +36,27 @@ pub(super) struct Delays {
     by_ready: BTreeSet<(WallMs, RunId)>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Minute {
     /// The last batch that parked a run in it.
     last_parked: u64,
     /// Every batch up to this one was visible when the read that is under way began.
     seen: u64,
+    /// No run of it that is known to be left in the store is due before this.
+    earliest: WallMs,
+}
+
+impl Minute {
+    /// Of which nothing is known but that the store may hold some.
+    const UNKNOWN: Self = Self {
+        last_parked: 0,
+        seen: 0,
+        earliest: WallMs(i64::MIN),
+    };
+    const EMPTY: Self = Self {
+        earliest: WallMs(i64::MAX),
+        ..Self::UNKNOWN
+    };
 }
 
 impl Default for Delays {
@@ -72,6 +87,24 @@ pub(super) fn minute_of_key(key: &str) -> Option<i64> {
 }
 
 impl Delays {
+    /// A run that is due then is parked by batch `seq`.
+    fn park(&mut self, ready: WallMs, seq: u64) -> String {
+        let minute = minute_of(ready);
+        let entry = self.minutes.entry(minute).or_insert(Minute::EMPTY);
+        entry.last_parked = seq;
+        entry.earliest = entry.earliest.min(ready);
+        key_of(minute)
+    }
+
+    /// Whether the store holds one of the minute that may be due before one that memory holds.
+    fn nearer_parked(&self, minute: i64) -> bool {
+        let earliest = self.minutes.get(&minute).map(|entry| entry.earliest);
+        let furthest = self.by_ready.last().map(|(ready, _)| *ready);
+        earliest
+            .zip(furthest)
+            .is_some_and(|(earliest, furthest)| earliest < furthest)
+    }
+
     /// Whether the run waits in memory for its time.
     pub(super) fn holds(&self, run: RunId) -> bool {
         self.waiting.contains_key(&run)
@@ -84,9 +117,7 @@ impl Engine {
         let minute = minute_of(run.ready());
         if minute > self.last_open() || self.delays.waiting.len() >= self.options.ready_window {
             let seq = self.building_seq();
-            let entry = self.delays.minutes.entry(minute).or_default();
-            entry.last_parked = seq;
-            run.parked = Some(key_of(minute));
+            run.parked = Some(self.delays.park(run.ready(), seq));
             self.building.run_parked(run);
             self.read_minutes_later();
         } else {
@@ -103,9 +134,8 @@ impl Engine {
         let minute = minute_of(ready);
         if minute > self.last_open() || self.delays.waiting.len() >= self.options.ready_window {
             let seq = self.building_seq();
-            let entry = self.delays.minutes.entry(minute).or_default();
-            entry.last_parked = seq;
-            self.put_back(id, key_of(minute));
+            let key = self.delays.park(ready, seq);
+            self.put_back(id, key);
             self.read_minutes_later();
         } else {
             self.building.run_updated(id);
@@ -168,7 +198,8 @@ impl Engine {
 
     /// The store holds runs of this minute, known by its key alone.
     pub(super) fn minute_parked(&mut self, minute: i64) {
-        self.delays.minutes.entry(minute).or_default();
+        let minutes = &mut self.delays.minutes;
+        minutes.entry(minute).or_insert(Minute::UNKNOWN);
     }
 
     /// Opens the minutes that have come into the window.
@@ -198,9 +229,14 @@ impl Engine {
             return;
         }
         self.make_room_for(minute);
-        if self.has_room_for_delayed() {
+        if self.has_room_for_delayed() || self.delays.nearer_parked(minute) {
             self.delays.reading = Some(minute);
-            self.delays.minutes.entry(minute).or_default().seen = self.acknowledged;
+            let entry = self.delays.minutes.entry(minute);
+            let entry = entry.or_insert(Minute::UNKNOWN);
+            entry.seen = self.acknowledged;
+            if entry.last_parked <= entry.seen {
+                entry.earliest = WallMs(i64::MAX);
+            }
             let key = key_of(minute);
             self.want(LoadKey::Parked { key, after: None });
         } else {
@@ -215,11 +251,37 @@ impl Engine {
             && let Some((ready, id)) = self.delays.by_ready.last().copied()
             && minute_of(ready) > minute
         {
-            self.stop_waiting(id);
-            let (later, seq) = (minute_of(ready), self.building_seq());
-            self.delays.minutes.entry(later).or_default().last_parked = seq;
-            self.put_back(id, key_of(later));
+            self.park_delayed(id, ready);
         }
+    }
+
+    /// Puts a run that waits in memory back into the store.
+    fn park_delayed(&mut self, id: RunId, ready: WallMs) {
+        self.stop_waiting(id);
+        let seq = self.building_seq();
+        let key = self.delays.park(ready, seq);
+        self.put_back(id, key);
+    }
+
+    /// Takes a run that was read with its minute, unless memory is full of those that are due before it.
+    pub(super) fn take_delayed(&mut self, minute: i64, run: Run, tag: u64) {
+        let ready = run.ready();
+        let full = self.delays.waiting.len() >= self.options.ready_window;
+        if ready > self.now.wall && full && self.runs.get(run.id).is_none() {
+            let furthest = self.delays.by_ready.last().copied();
+            let later = furthest.filter(|(last, _)| *last > ready);
+            match later.filter(|_| !self.building.is_nearly_full()) {
+                Some((last, id)) => self.park_delayed(id, last),
+                None => {
+                    if let Some(entry) = self.delays.minutes.get_mut(&minute) {
+                        entry.earliest = entry.earliest.min(ready);
+                    }
+                    self.consider(run.job);
+                    return;
+                }
+            }
+        }
+        self.adopt_run(run, tag);
     }
 
     pub(super) fn read_minutes_timed(&mut self) {
@@ -243,12 +305,13 @@ impl Engine {
     /// A read of a minute brought rows up to `last`; `all` says there are no more.
     pub(super) fn minute_scanned(&mut self, minute: i64, last: Option<RunId>, all: bool) {
         let key = key_of(minute);
-        if !all && self.has_room_for_delayed() {
+        if !all {
             self.want(LoadKey::Parked { key, after: last });
             return;
         }
         self.delays.reading = None;
-        let whole = |entry: &Minute| all && entry.seen >= entry.last_parked;
+        let left = |entry: &Minute| entry.earliest < WallMs(i64::MAX);
+        let whole = |entry: &Minute| entry.seen >= entry.last_parked && !left(entry);
         if self.delays.minutes.get(&minute).is_some_and(whole) {
             self.delays.minutes.remove(&minute);
             self.read_minutes();

@@ -185,12 +185,17 @@ impl Engine {
     fn take_parked(&mut self, tag: u64, key: &str, runs: Vec<Run>) {
         let last = runs.last().map(|run| run.id);
         let all = runs.len() < LOAD_ROWS;
+        if let Some(minute) = minute_of_key(key) {
+            for run in runs {
+                self.take_delayed(minute, run, tag);
+            }
+            self.minute_scanned(minute, last, all);
+            return;
+        }
         for run in runs {
             self.adopt_run(run, tag);
         }
-        if let Some(minute) = minute_of_key(key) {
-            self.minute_scanned(minute, last, all);
-        } else if key.starts_with('@') {
+        if key.starts_with('@') {
             self.lot_scanned(key, last, all);
         } else if let Some(next) = self.lines.scanned(key, last, all) {
             self.want(next);

@@ -188,3 +188,36 @@ fn further_ahead_than_anyone_means_is_refused() {
     };
     assert!(matches!(&made[0], Err(Refusal::Invalid(error)) if error.field == "delay"));
 }
+
+/// Runs of one minute: the near ones do not wait behind those that are due at its end.
+#[test]
+fn within_a_minute_the_nearest_come_first() {
+    let mut world = World::with_window(4);
+    world.put(noop("a"));
+    world.worker(1, 1, 100, Vec::new(), 1);
+    let minute = (START / 60_000 + 5) * 60_000;
+    let at = |ms: i64, count: usize| Command::TriggerRuns {
+        triggers: vec![
+            Trigger {
+                when: Some(When::At(WallMs(minute + ms))),
+                ..Trigger::of(job_ref("a"))
+            };
+            count
+        ],
+    };
+    for _ in 0..3 {
+        world.command(at(58_000, 1_000)).expect("made");
+    }
+    world.command(at(5_000, 1)).expect("made");
+    let mut beat = 2;
+    let mut first = None;
+    while world.now.wall.0 < minute + 65_000 {
+        world.beat(1, beat, 0, Vec::new());
+        beat += 1;
+        let given = assignments(&world.tick_through(1_000, 500));
+        if first.is_none() && !given.is_empty() {
+            first = Some(world.now.wall.0 - minute);
+        }
+    }
+    assert!(first.is_some_and(|ms| ms < 10_000), "{first:?}");
+}
