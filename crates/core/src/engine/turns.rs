@@ -286,12 +286,17 @@ impl Engine {
 
     /// A run at the head of its queue has to go.
     fn drop_queued(&mut self, now: Now, id: RunId) {
-        let deleted = self.jobs.expect(self.runs.expect(id).run.job).row.deleted;
-        let (reason, words) = match deleted {
-            true => (
-                Reason::Cancelled,
-                "its job was deleted while it waited for its turn",
-            ),
+        let row = &self.jobs.expect(self.runs.expect(id).run.job).row;
+        let (reason, words) = match row.deleted {
+            true => {
+                // Nothing is done to a job after its deletion: that is the last word in its row.
+                let request = CancelRequest {
+                    at: row.updated,
+                    actor: row.actor.clone(),
+                };
+                self.runs.expect_mut(id).run.cancel = Some(request);
+                (Reason::Cancelled, CancelRequest::JOB_DELETED)
+            }
             false => (
                 Reason::Superseded,
                 "a newer run took its place in the queue",

@@ -282,6 +282,11 @@ pub struct CancelRequest {
     pub actor: Actor,
 }
 
+impl CancelRequest {
+    /// The error of a run that was cancelled because somebody deleted its job.
+    pub const JOB_DELETED: &str = "its job was deleted while it waited for its turn";
+}
+
 /// How far a running task says it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {

@@ -2,7 +2,9 @@
 
 use drumtower_core::engine::{Held, WorkerState};
 use drumtower_core::explain::run::{Account, Known, explain};
-use drumtower_core::model::{AttemptOutcome, CheckpointMark, Reason, RunId, RunState, Verdict};
+use drumtower_core::model::{
+    AttemptOutcome, CancelRequest, CheckpointMark, Reason, RunId, RunState, Verdict,
+};
 use serde_json::json;
 
 use crate::life::{Life, at, namespace};
@@ -357,6 +359,13 @@ fn cancelled() -> Vec<(&'static str, Account)> {
         (
             "cancelled_while_waiting",
             Life::new().cancel(5.0, "ann").seen(60.0),
+        ),
+        (
+            "cancelled_with_its_job",
+            Life::of_job(json!({"overlap": "queue"}))
+                .cancel(5.0, "ann")
+                .change(|it| it.run.error = Some(CancelRequest::JOB_DELETED.to_owned()))
+                .seen(60.0),
         ),
         (
             "cancelled_and_confirmed",

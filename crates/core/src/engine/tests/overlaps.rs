@@ -405,6 +405,14 @@ fn a_deleted_job_lets_go_of_those_that_wait() {
         })
         .expect("deleted");
     assert_eq!((live(&world), queued(&world)), (1, 0));
+    assert_eq!(world.tables.history.len(), 3);
+    for run in world.tables.history.values() {
+        let asked = run.cancel.as_ref().expect("somebody did it");
+        assert_eq!(
+            (&asked.actor, asked.at),
+            (&Actor::new("tester"), world.now.wall)
+        );
+    }
     let (stream, attempt) = assignments(&world.worker(1, 1, 1000, vec![], 1))[0];
     world.finish(stream, attempt, AttemptOutcome::Succeeded);
     assert!(world.tables.active.is_empty());

@@ -292,6 +292,12 @@ fn cancelled(known: &Known<'_>) -> (Cause, String) {
         return (Cause::Cancelled, format!("It was cancelled: {error}."));
     };
     let asked = instant(*at);
+    if known.with_its_job() {
+        return (
+            Cause::CancelledWhileWaiting,
+            format!("{actor} deleted its job at {asked}, while it waited for its turn."),
+        );
+    }
     // One that ended before the request has nothing to do with it.
     let stopped = run.attempts.last().filter(|attempt| {
         let end = attempt.end.as_ref();

@@ -21,7 +21,7 @@ mod words;
 use std::fmt::Write;
 
 use crate::engine::{Hindrance, WorkerView};
-use crate::model::{Actor, JobName, JobSpec, RetryPolicy, Run, WallMs, WorkerName};
+use crate::model::{Actor, CancelRequest, JobName, JobSpec, RetryPolicy, Run, WallMs, WorkerName};
 
 pub use advice::Advice;
 pub use code::{Cause, Happening, Remedy};
@@ -94,6 +94,11 @@ pub fn explain(known: &Known<'_>) -> Account {
 impl Known<'_> {
     fn policy(&self) -> Option<RetryPolicy> {
         self.spec.and_then(|spec| spec.parsed_retry().ok())
+    }
+
+    /// Whether it was cancelled because its job was deleted.
+    fn with_its_job(&self) -> bool {
+        self.run.error.as_deref() == Some(CancelRequest::JOB_DELETED)
     }
 
     fn subject(&self) -> String {

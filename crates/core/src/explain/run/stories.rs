@@ -228,7 +228,11 @@ impl Teller<'_> {
         let Some(cancel) = &self.known.run.cancel else {
             return;
         };
-        let text = format!("{} asked to cancel it.", cancel.actor);
+        let what = match self.known.with_its_job() {
+            true => "deleted its job",
+            false => "asked to cancel it",
+        };
+        let text = format!("{} {what}.", cancel.actor);
         let event = Event {
             actor: Some(cancel.actor.clone()),
             ..Event::new(cancel.at, Happening::CancelRequested, text)
