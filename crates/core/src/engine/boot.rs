@@ -33,6 +33,7 @@ use super::locks::Locks;
 use super::pens::Pens;
 use super::queues::Queues;
 use super::read_ahead::ReadAhead;
+use super::rests::Rests;
 use super::runs::Runs;
 use super::segments::Segments;
 use super::sort_lots::Sorts;
@@ -153,6 +154,7 @@ impl Engine {
             delays: Delays::default(),
             starts: StartLimits::default(),
             turns: Turns::default(),
+            rests: Rests::default(),
             calendars: Calendars::default(),
             sorts: Sorts::default(),
             sweeps: Sweeps::default(),

@@ -41,6 +41,7 @@ impl Engine {
         let open = self.jobs.expect_mut(id).breaker.take().is_some();
         if open {
             self.write_breaker(id);
+            self.wake_queues(id);
             self.tend_queues(id);
         }
         open

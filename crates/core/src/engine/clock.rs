@@ -116,6 +116,7 @@ impl Engine {
             self.arm_delayed();
             self.arm_drains();
             self.arm_starts();
+            self.arm_rests();
             self.read_ahead_if_short(raw);
         }
     }

@@ -54,6 +54,7 @@ mod plan_job;
 mod queue_view;
 mod queues;
 mod read_ahead;
+mod rests;
 mod retry;
 mod runs;
 mod segments;
@@ -105,6 +106,7 @@ use locks::Locks;
 use pens::Pens;
 use queues::Queues;
 use read_ahead::ReadAhead;
+use rests::Rests;
 use runs::Runs;
 use segments::Segments;
 use sort_lots::Sorts;
@@ -199,6 +201,7 @@ pub struct Engine {
     delays: Delays,
     starts: StartLimits,
     turns: Turns,
+    rests: Rests,
     calendars: Calendars,
     sorts: Sorts,
     sweeps: Sweeps,

@@ -111,7 +111,7 @@ impl Engine {
                 Timer::Gate(gate) => self.gate_due(gate),
                 Timer::Drains => self.drains_due(now),
                 Timer::Starts => self.starts_due(now),
-                Timer::QueueRested(job) => self.queue_rested(job),
+                Timer::QueueRested(job) => self.queues_rested(job),
             }
         }
         while !self.building.is_nearly_full()

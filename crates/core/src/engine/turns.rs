@@ -17,7 +17,6 @@ use crate::model::{
 
 use super::enter_line::Enter;
 use super::jobs::Job;
-use super::time::Timer;
 use super::{Engine, LoadKey};
 
 /// Rows of one queue that are read at once.
@@ -45,8 +44,6 @@ pub(super) struct Turns {
     /// What is to be read, once this batch is visible.
     wanted: BTreeMap<(TurnRef, Side), u64>,
     reading: BTreeSet<(TurnRef, Side)>,
-    /// Queues that a breaker holds back, by job.
-    resting: BTreeMap<JobId, BTreeSet<Option<String>>>,
 }
 
 /// What there is to do for a queue.
@@ -164,11 +161,7 @@ impl Engine {
         };
         let todo = todo(job, queue.key.as_deref(), now.wall);
         if let Some(until) = todo.rest {
-            let resting = self.turns.resting.entry(queue.job).or_default();
-            if resting.insert(queue.key.clone()) {
-                let timer = Timer::QueueRested(queue.job);
-                self.wheel.insert(now.mono_at(until).0, timer);
-            }
+            self.rest_queue(queue.clone(), until);
         }
         let wanted = &mut self.turns.wanted;
         let mut want = |side| {
@@ -180,14 +173,6 @@ impl Engine {
         }
         if todo.stop > 0 {
             want(Side::Live);
-        }
-    }
-
-    /// The breaker of a job may let its queues go on.
-    pub(super) fn queue_rested(&mut self, job: JobId) {
-        for key in self.turns.resting.remove(&job).unwrap_or_default() {
-            // The job may have left memory: reading the queue brings it back.
-            self.queue_found(TurnRef { job, key });
         }
     }
 

@@ -49,6 +49,27 @@ impl Shop {
         given.len()
     }
 
+    /// What is given out because of a command.
+    fn given_by(&mut self, command: Command) -> Vec<(u64, AttemptRef)> {
+        self.world.step(Input::Command {
+            ticket: Ticket(900),
+            actor: Actor::new("tester"),
+            command,
+        });
+        assignments(&self.world.commit())
+    }
+
+    /// The same of so many triggers that obey the overlap.
+    fn obeying(&mut self, count: usize) -> Vec<(u64, AttemptRef)> {
+        let trigger = Trigger {
+            overlap: Obedience::Obey,
+            ..Trigger::of(job_ref("a"))
+        };
+        self.given_by(Command::TriggerRuns {
+            triggers: vec![trigger; count],
+        })
+    }
+
     fn row(&self) -> Option<&BreakerRow> {
         self.world.tables.breakers.get(&self.job)
     }
@@ -193,6 +214,25 @@ fn what_waits_in_the_queue_waits_for_the_breaker_too() {
     shop.world.beat(1, 51, 1_000_000, vec![probe[0].1]);
     let next = assignments(&shop.world.finish(1, probe[0].1, Succeeded));
     assert_eq!((next.len(), shop.state()), (1, "closed"));
+}
+
+#[test]
+fn a_queue_rests_no_longer_than_the_breaker_says_now() {
+    let mut spec = once(noop("a"));
+    spec["overlap"] = json!("queue");
+    spec["breaker"] = json!({"failures": 1, "cooldown": "30m"});
+    let mut shop = Shop::new(spec.clone());
+    let given = shop.obeying(4);
+    shop.world.finish(1, given[0].1, Failed);
+    assert_eq!((shop.second(Failed), shop.state()), (0, "open"));
+    // Somebody makes the cooldown shorter and resets the breaker. The next one fails as well.
+    spec["breaker"] = json!({"failures": 1, "cooldown": "5s"});
+    shop.world.put(spec);
+    let given = shop.given_by(Command::ResetBreaker { job: job_ref("a") });
+    shop.world.finish(1, given[0].1, Failed);
+    assert_eq!((shop.second(Failed), shop.state()), (0, "open"));
+    let probed = (0..6).any(|_| shop.second(Succeeded) > 0);
+    assert!(probed && shop.state() == "closed", "it still rests");
 }
 
 #[test]
