@@ -2,15 +2,16 @@
 //! changed, and a job that never fails has none.
 
 use crate::fault::{Fault, armed};
-use crate::model::{BreakerRow, JobId, Now, Pass, Reason, Run, RunId, RunState};
+use crate::model::{BreakerRow, JobId, Now, Pass, Reason, Run, RunId, RunState, WallMs};
 
 use super::Engine;
 
 impl Engine {
-    /// A run of the job was let through: by an open breaker only as its probe.
-    pub(super) fn note_probe(&mut self, now: Now, id: JobId, run: RunId) {
+    /// A run of the job that is ready then was let through: by an open breaker only as its probe. Nobody waits for one that
+    /// is to start later.
+    pub(super) fn note_probe(&mut self, now: Now, id: JobId, run: RunId, ready: WallMs) {
         let job = self.jobs.expect_mut(id);
-        if job.compiled.breaker.is_none() {
+        if job.compiled.breaker.is_none() || ready > now.wall {
             return;
         }
         let pass = BreakerRow::pass(job.breaker.as_ref(), now.wall);

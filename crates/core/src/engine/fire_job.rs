@@ -169,7 +169,7 @@ impl Engine {
         }
         self.create_run(run, &compiled);
         if admission == Admission::Go {
-            self.note_probe(now, id, run_id);
+            self.note_probe(now, id, run_id, due);
         }
     }
 

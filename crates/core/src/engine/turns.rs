@@ -313,7 +313,7 @@ impl Engine {
             tallies.add(&after, 1);
         }
         self.mark_job(job);
-        self.note_probe(now, job, id);
+        self.note_probe(now, job, id, ready);
         self.building.run_updated(id);
         self.effect(super::Effect::RunChanged { run: id });
         if ready > now.wall {

@@ -124,7 +124,7 @@ impl Engine {
         let queued = run_row.standing.queued;
         self.create_run(run_row, &compiled);
         if !queued {
-            self.note_probe(now, id, run);
+            self.note_probe(now, id, run, due);
         }
         Ok(Triggered {
             run,

@@ -236,6 +236,24 @@ fn a_queue_rests_no_longer_than_the_breaker_says_now() {
 }
 
 #[test]
+fn a_run_of_next_week_is_not_the_probe() {
+    let mut shop = Shop::new(broken("a", json!({"failures": 2, "cooldown": "3500ms"})));
+    while shop.state() == "closed" {
+        shop.second(Failed);
+    }
+    shop.world.pass(3_500);
+    let trigger = Trigger {
+        when: Some(When::After(7 * 86_400_000)),
+        ..Trigger::of(job_ref("a"))
+    };
+    let triggers = vec![trigger];
+    let made = shop.world.command(Command::TriggerRuns { triggers });
+    made.expect("answered");
+    let given: usize = (0..10).map(|_| shop.second(Succeeded)).sum();
+    assert!(given > 0 && shop.state() == "closed");
+}
+
+#[test]
 fn an_edit_without_a_breaker_and_a_deletion_forget_it() {
     let mut shop = Shop::new(broken("a", json!({"failures": 1, "cooldown": "1h"})));
     shop.second(Failed);
