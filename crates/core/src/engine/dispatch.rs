@@ -3,18 +3,23 @@
 use std::sync::Arc;
 
 use crate::fault::{Fault, armed};
-use crate::model::{Attempt, Now, ProcessId, Reason, Run, RunId, RunState};
+use crate::model::{
+    Attempt, AttemptEnd, AttemptOutcome, Now, ProcessId, Reason, Run, RunId, RunState,
+};
 use crate::placement;
 
 use super::fleet::{Held, Members};
 use super::lines::{Head, LineIx, Waiting};
 use super::{Assign, AttemptRef, Effect, Engine, ToWorker};
 
-/// The process that lost the attempt before this one.
+/// The process that lost the attempt before this one; those that never reached a worker are no attempts of anybody.
 fn lost_by(run: &Run) -> Option<ProcessId> {
-    let last = run.attempts.last()?;
-    let lost = last.end.as_ref().is_some_and(|end| end.outcome.is_loss());
-    lost.then_some(last.process)
+    let ends = run.attempts.iter().rev();
+    let mut ends = ends.map(|attempt| (attempt.process, attempt.end.as_ref()));
+    let undelivered = |end: &AttemptEnd| end.outcome == AttemptOutcome::Undelivered;
+    let (process, end) = ends.find(|(_, end)| !end.is_some_and(undelivered))?;
+    end.is_some_and(|end| end.outcome.is_loss())
+        .then_some(process)
 }
 
 impl Engine {

@@ -26,7 +26,7 @@ pub enum AgainBy {
     Rule(usize),
     /// The task itself.
     Task,
-    /// It was no failure: it is repeated at once.
+    /// It was no failure: it is repeated at once, or soon.
     NoFailure,
 }
 
@@ -39,6 +39,16 @@ pub enum Finality {
     Rule(usize),
     /// As many ends of this kind as there may be.
     UsedUp { counts_as: CountsAs, most: usize },
+}
+
+/// The first comes again at once, as after a broken connection. Beyond that the worker may need a while, as one does whose
+/// handler has not stopped yet: 1 s, doubled each time up to 30 s, so that all of them together outlast two minutes.
+fn undelivered_wait_ms(count: usize) -> u64 {
+    match count {
+        0 | 1 => 0,
+        2..=6 => 1_000 << (count - 2),
+        _ => 30_000,
+    }
 }
 
 impl RetryPolicy {
@@ -58,8 +68,10 @@ impl RetryPolicy {
         Some(match counts_as {
             CountsAs::Nothing => Judgement::Done,
             CountsAs::Failure => self.judge_failure(run, last.number, end, count),
-            CountsAs::Loss | CountsAs::Undelivered => {
-                self.within(counts_as, count, 0, AgainBy::NoFailure)
+            CountsAs::Loss => self.within(counts_as, count, 0, AgainBy::NoFailure),
+            CountsAs::Undelivered => {
+                let wait = undelivered_wait_ms(count);
+                self.within(counts_as, count, wait, AgainBy::NoFailure)
             }
             CountsAs::Snooze => {
                 let wait = match end.verdict {

@@ -275,6 +275,7 @@ proptest! {
     #[test]
     fn a_checkpoint_never_goes_back(acts in prop::collection::vec(act(), 1..40)) {
         let mut world = World::new();
+        let mut beat = 100;
         let mut attempts = vec![running(&mut world)];
         let (mut stream, mut granted, mut kept) = (10, 1, 0);
         for act in acts {
@@ -293,7 +294,13 @@ proptest! {
                     world.event(stream, WorkerEvent::Refused { attempt: current, reason });
                     granted += 1;
                     world.event(stream, WorkerEvent::Granted { total: granted });
-                    let effects = world.commit();
+                    let mut effects = world.commit();
+                    // It is given again at once only the first time.
+                    while assignments(&effects).is_empty() {
+                        beat += 1;
+                        world.beat(stream, beat, 0, vec![]);
+                        effects = world.tick_through(1_000, 500);
+                    }
                     let told = marks(&effects)[0].unwrap_or(0);
                     prop_assert_eq!(told, kept);
                     attempts.push(assignments(&effects)[0].1);

@@ -352,3 +352,42 @@ fn a_run_that_is_tried_again_still_counts_as_live() {
         .chain(world.tables.history.values());
     assert_eq!(runs.filter(|run| run.job == job).count(), 1);
 }
+
+/// The only worker still has the lost attempt in its hands, as a handler does that is slow to hear of it: it refuses the next
+/// one until that has stopped. The run must outlive those seconds.
+#[test]
+fn a_worker_that_has_not_stopped_yet_does_not_use_a_run_up_at_once() {
+    let mut world = World::new();
+    world.put(noop("a"));
+    let run = world.trigger("a", None, None).expect("made").run;
+    let given = assignments(&world.worker(1, 1, 4, vec![], 1));
+    assert_eq!(given.len(), 1);
+    let lost = given[0].1;
+    // The worker is frozen for longer than its lease, and then dials again.
+    world.event(1, WorkerEvent::Disconnected);
+    world.tick_through(20_000, 1_000);
+    let mut effects = world.worker(1, 2, 4, vec![lost], 2);
+    world.pass(3_000);
+    world.beat(2, 3, 0, vec![lost]);
+    effects.extend(world.commit());
+    let began = world.now.mono;
+    let mut granted = 4;
+    for _ in 0..50 {
+        let given = assignments(&effects);
+        effects.clear();
+        for (stream, attempt) in given {
+            let reason = "attempt 1 of the run has not stopped yet".to_owned();
+            world.event(stream, WorkerEvent::Refused { attempt, reason });
+            granted += 1;
+            world.event(stream, WorkerEvent::Granted { total: granted });
+        }
+        effects.extend(world.commit());
+        world.pass(10);
+    }
+    let after = world.now.mono.0 - began.0;
+    assert!(
+        world.tables.active.contains_key(&run),
+        "after {after} ms: {:?}",
+        world.tables.history[&run].error
+    );
+}

@@ -35,13 +35,13 @@ impl Engine {
         // What an attempt leaves behind that is tried again is not what the run comes to.
         run.result = None;
         self.effect(Effect::RunChanged { run: id });
+        if let Some(by) = self.runs.expect(id).run.must_start_by() {
+            self.watch_start(id, by);
+        }
         if at > now.wall {
             self.leave_pen(id);
             self.delay_resident(id);
         } else {
-            if let Some(by) = self.runs.expect(id).run.must_start_by() {
-                self.watch_start(id, by);
-            }
             self.enter_line(id, Enter::Front);
             self.building.run_updated(id);
         }

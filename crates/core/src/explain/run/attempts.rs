@@ -142,6 +142,11 @@ pub(super) fn again(policy: &RetryPolicy, run: &Run, place: usize) -> Option<Str
         (AgainBy::NoFailure, CountsAs::Loss) => format!(
             "Loss {of}, counted apart from failures: tried again at once, by another worker if one has room."
         ),
+        (AgainBy::NoFailure, _) if wait_ms > 0 => {
+            format!(
+                "It had not started, so that counts as no try: given to a worker again after {wait}, at {at}."
+            )
+        }
         (AgainBy::NoFailure, _) => {
             "It had not started, so that counts as no try: given to a worker again at once."
                 .to_owned()

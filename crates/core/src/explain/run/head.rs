@@ -78,11 +78,11 @@ fn last_failure(known: &Known<'_>) -> String {
     };
     let what = match end.outcome {
         AttemptOutcome::TimedOut => "timed out",
+        AttemptOutcome::Undelivered => "did not start",
         AttemptOutcome::Succeeded
         | AttemptOutcome::Failed
         | AttemptOutcome::Cancelled
         | AttemptOutcome::Lost
-        | AttemptOutcome::Undelivered
         | AttemptOutcome::Snoozed => "failed",
     };
     match attempts::cause(end) {
