@@ -14,7 +14,7 @@ use crate::placement::Candidates;
 use crate::wheel;
 
 use super::health::{Kin, Trust};
-use super::lines::{Line, LineIx};
+use super::lines::{Line, LineIx, Lines};
 use super::{AttemptRef, Enforcement, Engine, Hello, Load, StreamId};
 
 /// An attempt that a worker holds, as far as the engine knows.
@@ -101,6 +101,14 @@ impl Worker {
             TaskNeed::Handler(name) => self.hello.handlers.iter().any(|handler| handler == name),
         };
         scope && task && self.hello.capacity >= requirement.weight
+    }
+
+    /// The greatest weight among the runs that wait and that it is able to serve.
+    pub(super) fn heaviest_waiting(&self, lines: &Lines) -> u32 {
+        let lines = self.lines.iter().map(|ix| lines.line(*ix));
+        let waited_in = lines.filter(|line| line.waiting() > 0 || line.has_parked());
+        let weights = waited_in.map(|line| line.requirement.weight);
+        weights.max().unwrap_or(0)
     }
 
     fn has_room(&self, weight: u32, terms: &Terms, now: MonoMs) -> bool {

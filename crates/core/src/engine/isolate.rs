@@ -19,12 +19,13 @@ impl Worker {
         }
     }
 
-    /// Whether `other` could be given everything that this one is.
-    fn is_replaced_by(&self, other: &Self) -> bool {
+    /// Whether `other` could be given everything that this one is, of what waits and weighs no more than `heaviest`.
+    fn is_replaced_by(&self, other: &Self, heaviest: u32) -> bool {
         let (mine, theirs) = (&self.hello, &other.hello);
         let scope = theirs.namespace.is_none() || theirs.namespace == mine.namespace;
         let tasks = (theirs.exec || !mine.exec) && (theirs.http || !mine.http);
-        scope && tasks && mine.handlers.iter().all(|it| theirs.handlers.contains(it))
+        let large = theirs.capacity >= heaviest;
+        scope && tasks && large && mine.handlers.iter().all(|it| theirs.handlers.contains(it))
     }
 }
 
@@ -50,13 +51,15 @@ impl Engine {
         let (kin, beats) = (worker.kin(), worker.beats);
         let fleet = &self.fleet;
         let terms = &self.options.terms;
+        let lines = &self.lines;
         // Whoever is heard of, takes work and is trusted could stand in.
         let alone = || {
+            let heaviest = worker.heaviest_waiting(lines);
             let mut others = fleet.all().filter(|(id, _)| **id != process);
             !others.any(|(_, other)| {
                 other.takes_work()
                     && terms.fresh(other.leased_from, now)
-                    && worker.is_replaced_by(other)
+                    && worker.is_replaced_by(other, heaviest)
             })
         };
         let trust = self.health.trust(now, &kin, beats, alone);

@@ -1,5 +1,7 @@
 //! Suspicion, loss and isolation: who is given work, and what is told.
 
+use serde_json::json;
+
 use super::super::*;
 use super::world::*;
 use crate::lease::Terms;
@@ -332,4 +334,56 @@ fn a_cancel_while_suspected_reaches_the_worker_when_it_is_back() {
     assert!(told);
     world.finish(2, attempt, AttemptOutcome::Cancelled);
     assert_eq!(world.tables.history[&run].state, RunState::Cancelled);
+}
+
+/// The only worker that is large enough is not isolated because smaller ones are there.
+#[test]
+fn a_faulty_worker_that_alone_is_large_enough_is_on_probation_at_once() {
+    let mut world = World::new();
+    let mut heavy = noop("heavy");
+    heavy["weight"] = 100.into();
+    heavy["retry"] = json!({"max_lost": 50});
+    world.put(heavy);
+    world.trigger("heavy", None, None).expect("made");
+    let small = |world: &mut World, beat: u64| {
+        world.beat(900, beat, 0, vec![]);
+    };
+    world.worker(90, 900, 4, vec![], 1);
+    let mut beat = 2;
+    let mut given = 0;
+    // The large one dies with its run, three times.
+    for life in 1..=3 {
+        let mut large = hello(life, life, 1_000);
+        large.worker = WorkerName::new("large").expect("a name");
+        world.event(life, WorkerEvent::Connected(large));
+        for number in 1..=3 {
+            world.beat(life, number, 0, vec![]);
+            world.event(life, WorkerEvent::Granted { total: 1_000 });
+            small(&mut world, beat);
+            beat += 1;
+            given += assignments(&world.tick_through(1_000, 100)).len();
+        }
+        world.event(life, WorkerEvent::Disconnected);
+        for _ in 0..10 {
+            small(&mut world, beat);
+            beat += 1;
+            world.tick_through(2_000, 100);
+        }
+    }
+    assert_eq!(given, 3);
+    let mut large = hello(4, 4, 1_000);
+    large.worker = WorkerName::new("large").expect("a name");
+    world.event(4, WorkerEvent::Connected(large));
+    let mut again = 0;
+    for number in 1..=10 {
+        world.beat(4, number, 0, vec![]);
+        world.event(4, WorkerEvent::Granted { total: 1_000 });
+        small(&mut world, beat);
+        beat += 1;
+        again += assignments(&world.tick_through(1_000, 100)).len();
+    }
+    assert!(
+        again > 0,
+        "nobody can run it, and the one that could gets nothing"
+    );
 }
