@@ -212,11 +212,17 @@ impl Engine {
             Rank::of(&resident.run),
             std::sync::Arc::clone(&resident.compiled),
         );
+        let queued = resident.run.standing.queued;
+        let hindrance = self.hindrance(&resident.run);
+        let hindrance = hindrance.or_else(|| self.hindrance_of_job(resident.run.job));
         let line = self.line_of(&compiled, rank);
-        let why = if self.lines.line(line).members().is_empty() {
-            "no worker that can run it was connected and had room"
-        } else {
-            "others were before it"
+        let why = match hindrance {
+            _ if queued => "runs of its job that were before it had not ended".to_owned(),
+            Some(hindrance) => hindrance.text(now.wall),
+            None if self.lines.line(line).members().is_empty() => {
+                "no worker that can run it was connected and had room".to_owned()
+            }
+            None => "others were before it".to_owned(),
         };
         let limit = compiled
             .start_timeout_ms

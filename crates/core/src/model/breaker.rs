@@ -165,7 +165,9 @@ impl BreakerRow {
         now: WallMs,
     ) -> Option<Self> {
         let (run, state, reason) = end;
-        let failed = state == RunState::Failed && reason != Reason::Overlap;
+        // Of these the task never ran: they say nothing about it.
+        let untried = matches!(reason, Reason::Overlap | Reason::StartTimedOut);
+        let failed = state == RunState::Failed && !untried;
         let completed = state == RunState::Completed;
         let row = row.unwrap_or(Self {
             job,

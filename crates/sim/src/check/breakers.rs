@@ -35,7 +35,7 @@ impl World {
         let mut ends: BTreeMap<JobId, Vec<bool>> = BTreeMap::new();
         for change in changes.runs.values() {
             let run = change.run();
-            let failed = run.state == RunState::Failed && !failed_for_others(run);
+            let failed = run.state == RunState::Failed && !untried(run);
             if failed || run.state == RunState::Completed {
                 ends.entry(run.job).or_default().push(failed);
             }
@@ -134,6 +134,12 @@ fn was_reset(changes: &ChangeSet, job: &JobRow) -> bool {
             && object.namespace.as_ref() == Some(&job.namespace)
             && object.name == job.name.as_str()
     })
+}
+
+/// It failed without having been tried.
+fn untried(run: &Run) -> bool {
+    let last = run.transitions.last();
+    failed_for_others(run) || last.is_some_and(|last| last.reason == Reason::StartTimedOut)
 }
 
 fn failed_for_others(run: &Run) -> bool {

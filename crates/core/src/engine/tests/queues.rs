@@ -228,3 +228,28 @@ fn runs_that_are_parked_leave_a_paused_queue_with_their_job() {
         assert_eq!(crew.running.len(), made.len(), "all went along");
     }
 }
+
+/// A queue that is paused is not the job's failure.
+#[test]
+fn what_a_paused_queue_held_back_says_so_and_does_not_open_the_breaker() {
+    let mut crew = Crew::of(World::with_window(1_000));
+    crew.queue(json!({"kind": "Queue", "name": "q"}));
+    let job = crew.put(once(with(
+        "a",
+        json!({"queue": "q", "start_timeout": "2s", "breaker": {"failures": 2}}),
+    )));
+    crew.command(Command::PauseQueue {
+        queue: queue_ref("q"),
+        condition: Condition::Any,
+    });
+    let made = crew.trigger_many("a", "{}", 3);
+    crew.pass(5_000);
+    let error = crew.world.tables.history[&made[0]].error.clone();
+    let error = error.expect("words");
+    let open = crew.world.tables.breakers.get(&job);
+    let open = open.is_some_and(|row| row.open.is_some());
+    assert!(
+        error.contains("paused") && !open,
+        "{error}; breaker open: {open}"
+    );
+}
