@@ -51,9 +51,13 @@ impl Server {
     #[track_caller]
     fn start_with(site: &Site, options: &ServerOptions) -> Self {
         let log = site.path().join("server.log");
-        let mut server = Self::launch(&site.data(), &log, options);
-        server.await_ready();
-        server
+        for _ in 0..3 {
+            let mut server = Self::launch(&site.data(), &log, options);
+            if server.comes_up() {
+                return server;
+            }
+        }
+        panic!("three ports that were free were taken before the server had them");
     }
 
     /// Starts a server without waiting for anything: it may be meant to die before it is ready.
@@ -92,16 +96,25 @@ impl Server {
     /// Waits until it answers that it is ready.
     #[track_caller]
     pub fn await_ready(&mut self) {
+        assert!(self.comes_up(), "{}", self.process.log());
+    }
+
+    /// Waits until it is ready. False when somebody took its port after it was found to be free.
+    #[track_caller]
+    fn comes_up(&mut self) -> bool {
         let data = self.data.clone();
         eventually("the server is ready", || {
             if let Some(status) = self.process.ended() {
-                panic!(
-                    "the server ended with {status} before it was ready:\n{}",
-                    self.process.log()
+                let log = self.process.log();
+                let taken = format!("{} is in use", self.listen);
+                assert!(
+                    log.contains(&taken),
+                    "the server ended with {status} before it was ready:\n{log}"
                 );
+                return Some(false);
             }
-            find(&data)?.is_ready().then_some(())
-        });
+            find(&data)?.is_ready().then_some(true)
+        })
     }
 
     /// A client with the token of the machine's own admin.
