@@ -1,0 +1,1 @@
+"""Installs, starts, measures and reports; one file a concern, `main.py` puts them together."""
