@@ -34,16 +34,28 @@ pub const COMMANDS: &[Command] = &[
     },
     Command {
         name: "test",
-        summary: "check the format, run clippy, build the binary, run every test, try the API",
+        summary: "check the format, run clippy, build everything, run every test, try the API",
         usage: "[--long]",
         help: "Runs, in this order, and stops at the first failure:\n  \
-               format, clippy with warnings denied, a build of `drumtower` in which tests can choose where it dies,\n  \
-               every test of the workspace, then schemathesis against the API.\n\
+               format, clippy with warnings denied, the web console, a build of `drumtower` in which tests can choose where it dies,\n  \
+               every test of the workspace, the console in a real browser, then schemathesis against the API.\n\
                Tests that start real processes find the binary by DRUMTOWER_BIN.\n\
-               Programs the tests call (strace) are installed by apt-get when missing.\n\n\
+               Programs the tests call (strace, chromium) are installed by apt-get when missing.\n\n\
                Options:\n  --long  soak sizes: sets DRUMTOWER_LONG=1 for every test\n\n\
                Examples:\n  cargo xtask test\n  cargo xtask test --long",
         flags: &["--long"],
+        options: &[],
+        operand: None,
+        passes_to: None,
+    },
+    Command {
+        name: "console",
+        summary: "build the web console, for the server to embed",
+        usage: "",
+        help: "Installs the packages of console/ as its lock file says, checks the types, builds, and puts the files with their\n\
+               compressed forms into console/embedded. The next build of `drumtower` contains them. Needs Node.js 20 or later.\n\
+               `npm run dev` in console/ serves it while you edit, against the server that DRUMTOWER_URL names.",
+        flags: &[],
         options: &[],
         operand: None,
         passes_to: None,
@@ -96,7 +108,7 @@ pub const COMMANDS: &[Command] = &[
                with its spread. By default more is offered than two cores take, so that throughput is the server's own.\n\n\
                Options:\n  --rounds N        how often each is measured; 5 unless given\n  \
                --seconds N       how long load is offered each time; 15 unless given\n  \
-               --rate N          runs a second to offer; 60000 unless given\n  \
+               --rate N          runs a second to offer; 150000 unless given\n  \
                --path PATH       batch or schedule; batch unless given\n  \
                --at-least RATIO  fail when the median of new over old is below\n\n\
                Examples:\n  cargo xtask bench-compare HEAD~1\n  \

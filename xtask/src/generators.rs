@@ -1,7 +1,7 @@
 //! Files that a program writes and git keeps.
 //!
 //! One row a file: which arguments make the `drumtower` binary print it. `cargo xtask codegen` writes them,
-//! the tidy test compares them; a new generated file is a new row.
+//! the tidy test compares them; a new generated file is a new row. The console's types of the API are made from one of them.
 
 use std::fs;
 use std::path::Path;
@@ -10,6 +10,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use crate::cargo::{Profile, binary_path, build_binary, run, shown};
+use crate::typescript;
 
 pub struct Generator {
     /// Where the file lives, relative to the root.
@@ -72,17 +73,31 @@ pub fn write_all() -> Result<()> {
     let root = crate::tree::root();
     for generator in GENERATORS {
         let text = generator.print(&binary_path(Profile::Debug))?;
-        let path = root.join(generator.path);
-        if fs::read_to_string(&path).is_ok_and(|old| old == text) {
-            eprintln!("{}: fresh", generator.path);
-            continue;
-        }
-        if let Some(directory) = path.parent() {
-            fs::create_dir_all(directory)
-                .with_context(|| format!("cannot make {}", directory.display()))?;
-        }
-        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
-        eprintln!("{}: written", generator.path);
+        write(&root, generator.path, &text)?;
     }
+    let document = fs::read_to_string(root.join(typescript::DOCUMENT))
+        .with_context(|| format!("cannot read {}", typescript::DOCUMENT))?;
+    write(&root, typescript::TYPES, &types_from(&document)?)
+}
+
+/// The types that the console calls the API with, from the text of its description.
+pub fn types_from(document: &str) -> Result<String> {
+    let document = serde_json::from_str(document)
+        .with_context(|| format!("{} is not JSON", typescript::DOCUMENT))?;
+    Ok(typescript::types(&document))
+}
+
+fn write(root: &Path, name: &str, text: &str) -> Result<()> {
+    let path = root.join(name);
+    if fs::read_to_string(&path).is_ok_and(|old| old == text) {
+        eprintln!("{name}: fresh");
+        return Ok(());
+    }
+    if let Some(directory) = path.parent() {
+        fs::create_dir_all(directory)
+            .with_context(|| format!("cannot make {}", directory.display()))?;
+    }
+    fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    eprintln!("{name}: written");
     Ok(())
 }

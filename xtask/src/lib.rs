@@ -9,6 +9,7 @@
 pub mod bench_compare;
 pub mod cargo;
 pub mod command;
+pub mod console;
 pub mod dist;
 pub mod generators;
 pub mod needs;
@@ -16,3 +17,4 @@ pub mod schemathesis;
 pub mod steps;
 pub mod tidy;
 pub mod tree;
+pub mod typescript;

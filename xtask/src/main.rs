@@ -10,7 +10,7 @@ use xtask::cargo::{
     build_binary, build_test_binary, cargo, run,
 };
 use xtask::steps::{Step, run_all};
-use xtask::{bench_compare, command, dist, generators, needs, schemathesis};
+use xtask::{bench_compare, command, console, dist, generators, needs, schemathesis};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
@@ -51,6 +51,7 @@ fn dispatch(arguments: &[String]) -> Result<()> {
         "schemathesis" => schemathesis::run(&own),
         "sim" => sim(&own),
         "codegen" => generators::write_all(),
+        "console" => console::provide(),
         "dist" => make_packages(&own),
         other => bail!("cargo xtask {other} is in the table and does nothing; give it an arm"),
     }
@@ -61,6 +62,9 @@ fn make_packages(own: &[String]) -> Result<()> {
         let pair = own.chunks_exact(2).find(|pair| pair[0] == name);
         pair.map(|pair| pair[1].clone())
     };
+    if value("--binary").is_none() {
+        console::provide()?;
+    }
     dist::make(&dist::Choice {
         binary: value("--binary").map(Into::into),
         target: value("--target"),
@@ -74,6 +78,7 @@ fn dev(debug: bool, passed: Vec<String>) -> Result<()> {
     } else {
         Profile::Release
     };
+    console::provide_if_possible()?;
     start(profile, &["dev", "--demo"], passed)
 }
 
@@ -118,8 +123,12 @@ fn test(long: bool) -> Result<()> {
     let steps = vec![
         Step::new("format", format_check()),
         Step::new("clippy", clippy()),
+        Step::new("packages of the console", console::install()?),
+        Step::new("console", console::build()),
+        Step::new("parts of the console", console::unit_tests()),
         Step::new("build", build_test_binary()),
         Step::new("tests", tests),
+        Step::new("browser", console::browser_tests()),
         Step::new("api", schemathesis::step()?),
     ];
     run_all(

@@ -45,6 +45,18 @@ const PROGRAMS: &[Need] = &[
         module: None,
     },
     Need {
+        program: "pg_ctlcluster",
+        package: "postgresql",
+        why: "tests of the shared store start servers of their own with its programs",
+        module: None,
+    },
+    Need {
+        program: "nginx",
+        package: "nginx",
+        why: "a test puts it in front of several servers, with the shipped configuration",
+        module: None,
+    },
+    Need {
         program: "faketime",
         package: "faketime",
         why: "tests set the clock of a running server with its library",
@@ -54,6 +66,18 @@ const PROGRAMS: &[Need] = &[
         program: "ip",
         package: "iproute2",
         why: "a test lets a worker join from a network of its own",
+        module: None,
+    },
+    Need {
+        program: "npm",
+        package: "npm",
+        why: "the web console is built with it",
+        module: None,
+    },
+    Need {
+        program: "chromium",
+        package: "chromium",
+        why: "tests of the web console drive it",
         module: None,
     },
     Need {
@@ -67,6 +91,12 @@ const PROGRAMS: &[Need] = &[
         package: "python3-venv",
         why: "schemathesis, which tries the HTTP API, is written in it",
         module: Some("ensurepip"),
+    },
+    Need {
+        program: "python3",
+        package: "python3-yaml",
+        why: "a test reads the shipped compose file with it",
+        module: Some("yaml"),
     },
     Need {
         program: "aiosmtpd",
@@ -142,7 +172,7 @@ fn apt(arguments: &[&str]) -> Result<()> {
     run(command).context("cannot install what the tests need")
 }
 
-fn on_path(program: &str) -> bool {
+pub(crate) fn on_path(program: &str) -> bool {
     let Some(path) = env::var_os("PATH") else {
         return false;
     };

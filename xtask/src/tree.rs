@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Directories that a walk without git does not enter.
-const NOT_SOURCE: &[&str] = &["target", "node_modules", ".git", ".drumtower"];
+const NOT_SOURCE: &[&str] = &["target", "node_modules", "embedded", ".git", ".drumtower"];
 
 /// The root of the workspace.
 pub fn root() -> PathBuf {

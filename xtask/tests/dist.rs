@@ -2,6 +2,7 @@
 
 #![cfg(target_os = "linux")]
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -238,6 +239,7 @@ fn the_container_file_copies_what_exists_and_starts_what_it_copies() {
         }
     }
     assert!(sources > 3);
+    the_console_is_built_into_it(&file);
     let Some(binary) = binary_under_test().expect("a binary, if one is named") else {
         return;
     };
@@ -267,6 +269,51 @@ fn the_container_file_copies_what_exists_and_starts_what_it_copies() {
     run(text(&binary), &help);
 }
 
+/// The console is built before the program, from a stage of its own, and lies where the build of the server looks for it.
+fn the_console_is_built_into_it(file: &str) {
+    let place = |line: &str| {
+        let found = file.lines().position(|it| it == line);
+        found.unwrap_or_else(|| panic!("no line is `{line}`"))
+    };
+    let install = place("RUN npm ci");
+    let build = place("RUN npm run build");
+    let copy = place("COPY --from=console /src/console/embedded console/embedded");
+    let program = file
+        .lines()
+        .position(|it| it.starts_with("RUN cargo build"));
+    let program = program.expect("the program is built");
+    assert!(install < build && build < copy && copy < program);
+    // What it is built with is in the image, whatever lies beside it on the machine.
+    let stage = file.lines().take(build);
+    let copied: Vec<&str> = stage
+        .filter_map(|line| line.strip_prefix("COPY "))
+        .flat_map(str::split_whitespace)
+        .collect();
+    let files = xtask::tree::files(&xtask::tree::root());
+    let inside = files
+        .iter()
+        .filter_map(|file| file.path.strip_prefix("console/"));
+    let names: BTreeSet<&str> = inside.filter_map(|path| path.split('/').next()).collect();
+    assert!(names.contains("src"), "{names:?}");
+    for name in names {
+        // It is made by the build.
+        if name == "embedded" {
+            continue;
+        }
+        let source = format!("console/{name}");
+        assert!(copied.contains(&source.as_str()), "{source} is not copied");
+    }
+}
+
+#[test]
+fn the_image_is_built_without_what_builds_leave_behind() {
+    let root = xtask::tree::root();
+    let ignored = fs::read_to_string(root.join(".containerignore")).expect("it is there");
+    for name in ["**/node_modules", "target", ".git"] {
+        assert!(ignored.lines().any(|line| line == name), "{name}");
+    }
+}
+
 #[test]
 fn the_units_allow_what_the_program_needs() {
     let root = xtask::tree::root();
@@ -282,4 +329,71 @@ fn the_units_allow_what_the_program_needs() {
     assert!(families.contains(&"AF_NETLINK"), "{families:?}");
     let worker = unit("drumtower-worker.service");
     assert!(worker.lines().any(|line| line == "Delegate=yes"));
+}
+
+/// The compose file as JSON.
+fn compose(root: &Path) -> serde_json::Value {
+    let mut python = Command::new("python3");
+    let program = "import json, sys, yaml; print(json.dumps(yaml.safe_load(open(sys.argv[1]))))";
+    python
+        .args(["-c", program])
+        .arg(root.join("deploy/compose.yaml"));
+    let output = python.output().expect("it starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+#[test]
+fn the_compose_file_refers_to_what_exists() {
+    let root = xtask::tree::root();
+    let file = compose(&root);
+    let names = |of: &serde_json::Value| -> Vec<String> {
+        let map = of.as_object().expect("a map");
+        map.keys().cloned().collect()
+    };
+    let services = names(&file["services"]);
+    for wanted in [
+        "postgres",
+        "drumtower-1",
+        "drumtower-2",
+        "drumtower-3",
+        "worker",
+        "nginx",
+    ] {
+        assert!(services.iter().any(|name| name == wanted), "{services:?}");
+    }
+    // Whatever a program is told by a variable is a key of its configuration.
+    let known = fs::read_to_string(root.join("docs/reference/configuration.md")).expect("a page");
+    for (name, service) in file["services"].as_object().expect("a map") {
+        let variables = names(service.get("environment").unwrap_or(&serde_json::json!({})));
+        for variable in variables.iter().filter(|it| it.starts_with("DRUMTOWER_")) {
+            assert!(known.contains(&**variable), "{name}: {variable}");
+        }
+        let needed = match &service["depends_on"] {
+            serde_json::Value::Array(list) => list
+                .iter()
+                .map(|it| it.as_str().expect("a name").to_owned())
+                .collect(),
+            serde_json::Value::Null => Vec::new(),
+            map => names(map),
+        };
+        assert!(needed.iter().all(|it| services.contains(it)), "{needed:?}");
+        for volume in service["volumes"].as_array().into_iter().flatten() {
+            let source = volume.as_str().and_then(|it| it.split(':').next());
+            let source = source.expect("a volume");
+            let there = match source.strip_prefix("./") {
+                Some(path) => root.join("deploy").join(path).exists(),
+                None => names(&file["volumes"]).iter().any(|it| it == source),
+            };
+            assert!(there, "{name}: {source}");
+        }
+    }
+    // Each server is reached by others, and by nginx, under the name that it has here.
+    let nginx = fs::read_to_string(root.join("deploy/nginx/compose.conf")).expect("it is there");
+    for server in ["drumtower-1", "drumtower-2", "drumtower-3"] {
+        let advertised = &file["services"][server]["environment"]["DRUMTOWER_ADVERTISE"];
+        assert_eq!(advertised, &format!("http://{server}:7070"));
+        assert!(nginx.contains(&format!("server {server}:7070 ")));
+    }
 }

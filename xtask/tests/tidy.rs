@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use xtask::cargo::binary_under_test;
-use xtask::generators::GENERATORS;
+use xtask::generators::{GENERATORS, types_from};
 use xtask::tidy::{self, Finding};
 use xtask::tree::{self, File};
+use xtask::typescript;
 
 fn files() -> Vec<File> {
     tree::files(&tree::root())
@@ -114,6 +115,20 @@ fn generated_files_are_fresh() {
             .map_err(|error| format!("{error:#}"))
     };
     expect_none(tidy::fresh::check(&files(), GENERATORS, &print));
+}
+
+#[test]
+fn the_console_calls_the_api_by_its_own_description() {
+    let files = files();
+    let read = |path: &str| files.iter().find(|file| file.path == path);
+    let document = read(typescript::DOCUMENT).expect("the description of the API");
+    let expected = types_from(&document.text).expect("a description that can be read");
+    let kept = read(typescript::TYPES).map(|file| file.text.as_str());
+    assert!(
+        kept == Some(expected.as_str()),
+        "{} is stale; run `cargo xtask codegen`",
+        typescript::TYPES
+    );
 }
 
 #[test]

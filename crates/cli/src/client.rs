@@ -333,7 +333,11 @@ fn listing(code: &str) -> Option<&'static str> {
 fn exit_of(status: StatusCode) -> Exit {
     match status {
         StatusCode::NOT_FOUND | StatusCode::GONE => Exit::NotFound,
-        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => Exit::Unavailable,
+        // The second and third are what a load balancer says for a server that is gone.
+        StatusCode::TOO_MANY_REQUESTS
+        | StatusCode::BAD_GATEWAY
+        | StatusCode::GATEWAY_TIMEOUT
+        | StatusCode::SERVICE_UNAVAILABLE => Exit::Unavailable,
         status if status.is_client_error() => Exit::Refused,
         _ => Exit::Failed,
     }
@@ -373,7 +377,9 @@ mod tests {
             (412, Exit::Refused),
             (422, Exit::Refused),
             (429, Exit::Unavailable),
+            (502, Exit::Unavailable),
             (503, Exit::Unavailable),
+            (504, Exit::Unavailable),
             (500, Exit::Failed),
         ];
         for (status, exit) in cases {

@@ -1,7 +1,8 @@
 //! `drumtower deadletter`: runs that failed for good.
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
-use drumtower_core::model::NamespaceName;
+use drumtower_core::model::{NamespaceName, Reason, failures};
 use serde_json::{Map, Value, json};
 
 use crate::client::{Call, Client, segment};
@@ -23,8 +24,9 @@ pub enum Command {
     ///     drumtower deadletter requeue run_06d4ztbp00000
     ///     drumtower deadletter requeue --job import --reason timed_out --dry-run
     ///     drumtower deadletter requeue --since -2h
+    ///     drumtower deadletter requeue --job import --all --obey-overlap
     #[command(verbatim_doc_comment)]
-    Requeue(Choose),
+    Requeue(Requeue),
     /// Throw dead letters away
     ///
     /// The runs stay in the history for their retention.
@@ -75,6 +77,16 @@ pub struct Show {
 }
 
 #[derive(Args, Debug)]
+pub struct Requeue {
+    /// Count the new runs for the `overlap` of their jobs: where a job is full they wait in its
+    /// queue, or stay letters if it has none
+    #[arg(long)]
+    obey_overlap: bool,
+    #[command(flatten)]
+    choose: Choose,
+}
+
+#[derive(Args, Debug)]
 pub struct Choose {
     /// The ids of the runs, instead of a filter
     #[arg(value_name = "RUN", conflicts_with_all = ["job", "reason", "since", "until", "all", "limit"])]
@@ -104,7 +116,7 @@ struct Filter {
     #[arg(short, long, value_name = "NAME")]
     job: Option<String>,
     /// Only runs that failed for this reason
-    #[arg(short, long, value_parser = ["task_failed", "timed_out", "worker_lost", "start_timed_out"])]
+    #[arg(short, long, value_parser = PossibleValuesParser::new(reasons()))]
     reason: Option<String>,
     /// Only runs that failed at or after this instant: RFC 3339, or a duration such as `-2h` from now
     #[arg(long, value_name = "INSTANT", allow_hyphen_values = true)]
@@ -158,8 +170,8 @@ pub fn run(command: Command) -> Result<()> {
     match command {
         Command::List(list) => list.run(),
         Command::Show(show) => show.run(),
-        Command::Requeue(choose) => choose.run("requeue"),
-        Command::Discard(choose) => choose.run("discard"),
+        Command::Requeue(requeue) => requeue.choose.run("requeue", requeue.obey_overlap),
+        Command::Discard(choose) => choose.run("discard", false),
     }
 }
 
@@ -189,7 +201,7 @@ impl Show {
 }
 
 impl Choose {
-    fn run(self, verb: &str) -> Result<()> {
+    fn run(self, verb: &str, obey_overlap: bool) -> Result<()> {
         let mut body = Map::new();
         let filter = [
             ("job", self.filter.job.clone()),
@@ -216,6 +228,9 @@ impl Choose {
         if let Some(limit) = self.limit {
             body.insert("limit".to_owned(), Value::from(limit));
         }
+        if obey_overlap {
+            body.insert("overlap".to_owned(), Value::from("obey"));
+        }
         body.insert("dry_run".to_owned(), Value::from(self.dry_run));
         let client = Client::new(&self.connect)?;
         let call = Call::post(format!("{}:{verb}", self.namespace.path()));
@@ -228,6 +243,11 @@ impl Choose {
             false => Ok(()),
         }
     }
+}
+
+/// What a run can fail for.
+fn reasons() -> Vec<&'static str> {
+    failures().into_iter().map(Reason::as_str).collect()
 }
 
 fn instant(moment: Option<Moment>) -> Option<String> {

@@ -161,6 +161,7 @@ impl From<drumtower_store::sqlite::backup::Error> for Failure {
         let exit = match &error {
             Error::Store(drumtower_store::Error::Locked(_)) | Error::Busy(_) => Exit::Unavailable,
             Error::NoStore(_)
+            | Error::Elsewhere(_)
             | Error::NotABackup { .. }
             | Error::Occupied(_)
             | Error::Foreign(_) => Exit::Usage,

@@ -13,6 +13,7 @@ mod backup;
 mod bench;
 mod calendar;
 mod client;
+mod cluster;
 mod completions;
 mod config;
 mod connect;
@@ -44,6 +45,7 @@ mod schema;
 mod secure;
 mod serve;
 mod state_machine;
+mod store;
 mod token;
 mod top;
 mod watch;
@@ -54,6 +56,11 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use drumtower_worker::{open_files, supervisor};
+use mimalloc::MiMalloc;
+
+// Batches are made in one thread and let go in another, which the system's allocator pays dearly for.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// A distributed job scheduler
 ///
@@ -147,6 +154,9 @@ enum Command {
     /// Workers: list, show
     #[command(subcommand)]
     Worker(worker::Command),
+    /// The servers that share a database: status
+    #[command(subcommand)]
+    Cluster(cluster::Command),
     /// Locks, for what only one may do at a time: run, acquire, renew, release, list, show
     #[command(subcommand)]
     Lock(lock::Command),
@@ -159,6 +169,9 @@ enum Command {
     /// The configuration in force: check, show
     #[command(subcommand)]
     Config(config::command::Command),
+    /// The database that servers share: migrate
+    #[command(subcommand)]
+    Store(store::Command),
     Backup(backup::Backup),
     Restore(restore::Restore),
     /// The data directory: path, reset
@@ -220,10 +233,12 @@ fn main() -> ExitCode {
         Command::Watch(watch) => watch.run(),
         Command::Ready(ready) => ready.run(),
         Command::Worker(command) => worker::run(command),
+        Command::Cluster(command) => cluster::run(command),
         Command::Lock(command) => lock::run(command),
         Command::Token(command) => token::run(command),
         Command::Notify(command) => notify::run(command),
         Command::Config(command) => config::command::run(command),
+        Command::Store(command) => store::run(command),
         Command::Backup(backup) => backup.run(),
         Command::Restore(restore) => restore.run(),
         Command::Data(command) => data::run(command),

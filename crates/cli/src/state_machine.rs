@@ -111,6 +111,7 @@ fn counted(counts_as: CountsAs) -> &'static str {
         CountsAs::Nothing => "-",
         CountsAs::Failure => "failure, against `retry.max_attempts`",
         CountsAs::Loss => "loss, against `retry.max_lost`",
+        CountsAs::Stop => "stop, up to 100 times; once where `retry.max_lost` is 1",
         CountsAs::Undelivered => "undelivered, up to 10 times",
         CountsAs::Snooze => "snooze, up to 100 times",
     }
@@ -170,6 +171,7 @@ mod tests {
     #[test]
     fn the_bounds_are_those_of_the_engine() {
         assert_eq!((Limits::UNDELIVERED, Limits::SNOOZES), (10, 100));
+        assert_eq!(Limits::STOPS, 100);
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::connect::Connect;
 use crate::failure::{Exit, Result};
 use crate::output::{Format, Output, View, duration, line, tame, text};
 
-/// Watch what changes: runs, jobs, workers, calendars
+/// Watch what changes: runs, jobs, workers, calendars, queues, backfills, circuit breakers
 ///
 /// One line a change, until Ctrl-C. Where more happens than can be read there are counts a job
 /// instead of single runs. A server that restarts is waited for.
@@ -23,6 +23,7 @@ use crate::output::{Format, Output, View, duration, line, tame, text};
 ///     drumtower watch
 ///     drumtower watch --job hello --state failed
 ///     drumtower watch --kind worker -o json
+///     drumtower watch --kind breaker --kind backfill
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Watch {
@@ -60,6 +61,9 @@ enum Kind {
     Job,
     Worker,
     Calendar,
+    Queue,
+    Backfill,
+    Breaker,
 }
 
 const SHORTEST_PAUSE: Duration = Duration::from_millis(200);
@@ -161,6 +165,15 @@ fn joined(cells: &[String; 4], terminal: bool) -> String {
     text.trim_end().to_owned()
 }
 
+/// How far a backfill is, and whether it waits for its job.
+fn backfilled(data: &Value) -> String {
+    let (done, of) = crate::backfill::progress(data);
+    match data["held"].as_str() {
+        Some(held) => format!("{done} of {of} times, waits for the {held} of its job"),
+        None => format!("{done} of {of} times"),
+    }
+}
+
 /// Time, what happened, to whom, and what more there is to say; `None` for what is not worth a line.
 fn words(event: &str, data: &Value) -> Option<[String; 4]> {
     let field = |name: &str| text(data, name);
@@ -208,6 +221,27 @@ fn words(event: &str, data: &Value) -> Option<[String; 4]> {
             field("change"),
             named(),
             format!("calendar, version {}", field("version")),
+        ],
+        "queue" => [
+            field("at"),
+            field("change"),
+            named(),
+            format!("queue, revision {}", field("revision")),
+        ],
+        "backfill" => [
+            field("ended"),
+            field("state"),
+            job(),
+            format!("{}, {}", field("id"), backfilled(data)),
+        ],
+        "breaker" => [
+            String::new(),
+            field("change"),
+            job(),
+            match data["until"].is_null() {
+                true => "circuit breaker".to_owned(),
+                false => format!("circuit breaker, until {}", field("until")),
+            },
         ],
         "worker" => [
             String::new(),

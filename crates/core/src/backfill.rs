@@ -283,6 +283,8 @@ mod tests {
             live_scheduled: 0,
             tallies: Tallies::default(),
             breaker: None,
+            waits: None,
+            followed: false,
             last_unfired: None,
         }
     }

@@ -7,11 +7,11 @@
 use std::collections::BTreeMap;
 
 use crate::model::{
-    AuditEntry, AuditId, BackfillId, BackfillRow, BreakerRow, CalendarRef, CalendarVersion,
-    Checkpoint, Counters, DrainRow, GateKey, IdempotencyEntry, IdempotencyHash, JobId, JobRow,
-    JobVersion, LockRef, LockRow, NamespaceName, QueueRef, QueueRow, RateRow, Run, RunId,
-    ScheduleRow, SegmentId, SegmentRow, SessionId, SettingKey, SettingRow, SweepCause, SweepRow,
-    TokenId, TokenRow, Unfired, WallMs, WorkerRef,
+    AfterRow, AuditEntry, AuditId, BackfillId, BackfillRow, BreakerRow, CalendarRef,
+    CalendarVersion, Checkpoint, Counters, DrainRow, Ending, GateKey, IdempotencyEntry,
+    IdempotencyHash, JobId, JobRow, JobVersion, LockRef, LockRow, NamespaceName, QueueRef,
+    QueueRow, RateRow, Run, RunId, ScheduleRow, SegmentId, SegmentRow, SessionId, SettingKey,
+    SettingRow, SweepCause, SweepRow, TokenId, TokenRow, Unfired, WallMs, WorkerRef,
 };
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -36,6 +36,10 @@ pub struct ChangeSet {
     pub unfired: BTreeMap<(JobId, WallMs), Unfired>,
     /// Inserted, replaced, or deleted when there is none any more.
     pub breakers: BTreeMap<JobId, Option<BreakerRow>>,
+    /// Inserted, replaced, or deleted when there is nothing to keep any more.
+    pub waits: BTreeMap<JobId, Option<AfterRow>>,
+    /// Ends of runs that followers have to be told of: inserted, replaced, or deleted when all have been.
+    pub endings: BTreeMap<RunId, Option<Ending>>,
     /// Always inserts; versions of the same calendar beyond
     /// [`Limits::CALENDAR_VERSIONS`](crate::model::Limits::CALENDAR_VERSIONS) go.
     pub calendars: BTreeMap<(CalendarRef, u32), CalendarVersion>,
@@ -81,13 +85,13 @@ pub struct ScheduleChange {
 #[derive(Clone, Debug, PartialEq)]
 pub enum RunChange {
     /// A new run that has not ended.
-    Insert(Run),
+    Insert(Box<Run>),
     /// A run that is in the active table and stays there.
-    Update(Run),
+    Update(Box<Run>),
     /// A run that leaves the active table for the history.
-    Finish(Run),
+    Finish(Box<Run>),
     /// A run that was made and ended within one change set.
-    InsertFinished(Run),
+    InsertFinished(Box<Run>),
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -136,6 +140,8 @@ impl ChangeSet {
             + self.checkpoints.len()
             + self.unfired.len()
             + self.breakers.len()
+            + self.waits.len()
+            + self.endings.len()
             + self.calendars.len()
             + self.sweeps.len()
             + self.counters.len()

@@ -21,6 +21,8 @@ pub enum Fault {
     MarginForgotten,
     /// A worker counts its lease from when the echo came.
     LeaseFromReceipt,
+    /// A worker goes on under a lease that was over when it asked for more.
+    RenewedAfterExpiry,
     /// A worker does not repeat an unacknowledged end on its next stream.
     EndNotRepeated,
     /// Each failed attempt counts twice against the maximum.
@@ -91,6 +93,10 @@ pub enum Fault {
     GateNotWoken,
     /// How far a rate has been used is not written.
     RateNotWritten,
+    /// The end of a run that other jobs follow is kept in memory only.
+    EndingNotWritten,
+    /// Followers are told of an end once more by the next server.
+    EndingToldTwice,
     /// A scan of runs that limits hold back counts as whole although some were parked meanwhile.
     LotScanNotRepeated,
     /// A restart of the server ends every drain.
@@ -113,6 +119,8 @@ pub enum Fault {
     QueueForgotten,
     /// The breaker of a job is not written.
     BreakerNotWritten,
+    /// A breaker that is reset still counts what failed before.
+    ResetForgetsNothing,
     /// A breaker lets a run through while its probe is under way.
     ManyProbes,
     /// A backfill makes runs and its row is written as it was.
@@ -121,6 +129,24 @@ pub enum Fault {
     BackfillUnbounded,
     /// A run of a backfill moves the cursor of its job.
     BackfillMovesCursor,
+    /// A run of a backfill that obeys the overlap does not count for it.
+    BackfillNotCounted,
+    /// A backfill makes runs while the breaker of its job is open.
+    BackfillPassesBreaker,
+    /// A backfill that waits for its job is not looked at again.
+    BackfillNotWoken,
+    /// A run that is to start later takes the place of one that waits and is ready.
+    LaterOnesPush,
+    /// Who waited for a lock and has hung up keeps its place in the line.
+    GoneWaitsOn,
+    /// A worker that was lost again and again is given work all the same.
+    IsolationIgnored,
+    /// A worker on probation is given as much as it takes.
+    ProbationUnbounded,
+    /// Runs that failed together are tried again together.
+    JitterForgotten,
+    /// A lot that was not read to its end counts as read.
+    LotLeftUnread,
 }
 
 impl Fault {
@@ -132,6 +158,7 @@ impl Fault {
         Self::TermNotAwaited,
         Self::MarginForgotten,
         Self::LeaseFromReceipt,
+        Self::RenewedAfterExpiry,
         Self::EndNotRepeated,
         Self::RetryCountedTwice,
         Self::BackoffSkipped,
@@ -167,6 +194,8 @@ impl Fault {
         Self::PlaceNotCounted,
         Self::GateNotWoken,
         Self::RateNotWritten,
+        Self::EndingNotWritten,
+        Self::EndingToldTwice,
         Self::LotScanNotRepeated,
         Self::DrainForgotten,
         Self::DrainCountsAsFailure,
@@ -178,10 +207,20 @@ impl Fault {
         Self::PromotionNotCounted,
         Self::QueueForgotten,
         Self::BreakerNotWritten,
+        Self::ResetForgetsNothing,
         Self::ManyProbes,
         Self::BackfillNotWritten,
         Self::BackfillUnbounded,
         Self::BackfillMovesCursor,
+        Self::BackfillNotCounted,
+        Self::BackfillPassesBreaker,
+        Self::BackfillNotWoken,
+        Self::LaterOnesPush,
+        Self::GoneWaitsOn,
+        Self::IsolationIgnored,
+        Self::ProbationUnbounded,
+        Self::JitterForgotten,
+        Self::LotLeftUnread,
     ];
 
     /// As it is called on the command line.
@@ -194,6 +233,7 @@ impl Fault {
             Self::TermNotAwaited => "term-not-awaited",
             Self::MarginForgotten => "margin-forgotten",
             Self::LeaseFromReceipt => "lease-from-receipt",
+            Self::RenewedAfterExpiry => "renewed-after-expiry",
             Self::EndNotRepeated => "end-not-repeated",
             Self::RetryCountedTwice => "retry-counted-twice",
             Self::BackoffSkipped => "backoff-skipped",
@@ -229,6 +269,8 @@ impl Fault {
             Self::PlaceNotCounted => "place-not-counted",
             Self::GateNotWoken => "gate-not-woken",
             Self::RateNotWritten => "rate-not-written",
+            Self::EndingNotWritten => "ending-not-written",
+            Self::EndingToldTwice => "ending-told-twice",
             Self::LotScanNotRepeated => "lot-scan-not-repeated",
             Self::DrainForgotten => "drain-forgotten",
             Self::DrainCountsAsFailure => "drain-counts-as-failure",
@@ -240,10 +282,20 @@ impl Fault {
             Self::PromotionNotCounted => "promotion-not-counted",
             Self::QueueForgotten => "queue-forgotten",
             Self::BreakerNotWritten => "breaker-not-written",
+            Self::ResetForgetsNothing => "reset-forgets-nothing",
             Self::ManyProbes => "many-probes",
             Self::BackfillNotWritten => "backfill-not-written",
             Self::BackfillUnbounded => "backfill-unbounded",
             Self::BackfillMovesCursor => "backfill-moves-cursor",
+            Self::BackfillNotCounted => "backfill-not-counted",
+            Self::BackfillPassesBreaker => "backfill-passes-breaker",
+            Self::BackfillNotWoken => "backfill-not-woken",
+            Self::LaterOnesPush => "later-ones-push",
+            Self::GoneWaitsOn => "gone-waits-on",
+            Self::IsolationIgnored => "isolation-ignored",
+            Self::ProbationUnbounded => "probation-unbounded",
+            Self::JitterForgotten => "jitter-forgotten",
+            Self::LotLeftUnread => "lot-left-unread",
         }
     }
 }

@@ -36,6 +36,13 @@ impl Rate {
         self.next_at(reached) <= now
     }
 
+    /// How many may start now.
+    pub fn admitted(self, reached: i64, now: i64) -> u32 {
+        let used = reached.saturating_sub(now).max(0);
+        let left = self.span_ns().saturating_sub(used).max(0);
+        u32::try_from(left / self.interval_ns).unwrap_or(u32::MAX)
+    }
+
     /// One starts now.
     pub fn admit(self, reached: i64, now: i64) -> i64 {
         reached.max(now).saturating_add(self.interval_ns)
@@ -60,10 +67,13 @@ mod tests {
         let mut starts = Vec::new();
         for ms in 0..1_000 {
             let now = ms * NS_A_MS;
-            while rate.admits(reached, now) {
+            for left in (0..rate.admitted(reached, now)).rev() {
+                assert!(rate.admits(reached, now));
                 reached = rate.admit(reached, now);
+                assert_eq!(rate.admitted(reached, now), left);
                 starts.push(ms);
             }
+            assert!(!rate.admits(reached, now));
         }
         assert_eq!(starts[..6], [0, 0, 0, 100, 200, 300]);
         assert_eq!(starts.len(), 3 + 9);

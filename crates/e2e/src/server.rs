@@ -62,7 +62,12 @@ impl Server {
 
     /// Starts a server without waiting for anything: it may be meant to die before it is ready.
     pub fn launch(data: &Path, log: &Path, options: &ServerOptions) -> Self {
-        let listen = format!("127.0.0.1:{}", free_port());
+        Self::launch_at(data, log, free_port(), options)
+    }
+
+    /// As [`Server::launch`], on a port that somebody knows already.
+    pub fn launch_at(data: &Path, log: &Path, port: u16, options: &ServerOptions) -> Self {
+        let listen = format!("127.0.0.1:{port}");
         let process = spawn(data, log, &listen, options, options.clock.as_ref());
         Self {
             process,

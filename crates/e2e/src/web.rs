@@ -61,7 +61,10 @@ fn serve(
     seen: &Mutex<Vec<String>>,
     answer: &(impl Fn(&str) -> Option<String> + ?Sized),
 ) {
-    let request = read(&mut stream);
+    // One that was cut off, as by a caller that was killed, is none.
+    let Some(request) = read(&mut stream) else {
+        return;
+    };
     seen.lock().expect("a list").push(request.clone());
     match answer(&request) {
         Some(answer) => drop(stream.write_all(answer.as_bytes())),
@@ -70,8 +73,8 @@ fn serve(
     }
 }
 
-/// The head, and as much of a body as it says.
-fn read(stream: &mut TcpStream) -> String {
+/// The head, and as much of a body as it says; `None` when the connection ends before that.
+fn read(stream: &mut TcpStream) -> Option<String> {
     let mut bytes = Vec::new();
     let mut part = [0; 4096];
     loop {
@@ -83,11 +86,11 @@ fn read(stream: &mut TcpStream) -> String {
                     .then(|| value.trim().parse::<usize>().ok())?
             });
             if body.len() >= length.unwrap_or(0) {
-                return text;
+                return Some(text);
             }
         }
         match stream.read(&mut part) {
-            Ok(0) | Err(_) => return text,
+            Ok(0) | Err(_) => return None,
             Ok(count) => bytes.extend_from_slice(&part[..count]),
         }
     }

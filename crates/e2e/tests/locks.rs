@@ -2,6 +2,7 @@
 
 #![cfg(target_os = "linux")]
 
+use std::os::unix::process::CommandExt;
 use std::process::Stdio;
 
 use drumtower_e2e::{Cli, Server, Site, eventually};
@@ -111,4 +112,89 @@ fn a_command_does_not_outlive_its_lock() {
     second.wait().expect("it is dead");
     eventually("its command is gone with it", || (!running()).then_some(()));
     drop(server);
+}
+
+/// As under `nohup`: what was ignored before stays ignored, while it waits and while the command runs.
+#[test]
+fn a_signal_that_was_ignored_stays_ignored() {
+    let world = world();
+    let fence = world
+        .cli
+        .ok(&["lock", "acquire", "import", "--owner", "me"]);
+    let run = world.cli.command(&[
+        "lock",
+        "run",
+        "import",
+        "--wait",
+        "4m",
+        "--",
+        "sh",
+        "-c",
+        "kill -HUP $$; exit 7",
+    ]);
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", "trap '' HUP; exec \"$@\"", "sh"]);
+    shell
+        .arg(run.get_program())
+        .args(run.get_args())
+        .env_clear();
+    shell.current_dir(world.site.dir("home"));
+    for (key, value) in run.get_envs() {
+        match value {
+            Some(value) => shell.env(key, value),
+            None => shell.env_remove(key),
+        };
+    }
+    let mut waiting = shell.spawn().expect("it starts");
+    one_waits(&world);
+    let id = libc::pid_t::try_from(waiting.id()).expect("a process");
+    // SAFETY: no memory is passed; the process is our child and has not been waited for.
+    unsafe { libc::kill(id, libc::SIGHUP) };
+    world
+        .cli
+        .ok(&["lock", "release", "import", "--fence", fence.trim()]);
+    assert_eq!(waiting.wait().expect("it ends").code(), Some(7));
+}
+
+/// One caller waits for the lock.
+fn one_waits(world: &World) {
+    eventually("it waits", || {
+        let shown = world.cli.ok(&["lock", "show", "import", "-o", "json"]);
+        let shown: serde_json::Value = serde_json::from_str(&shown).expect("JSON");
+        (shown["waiting"] == 1).then_some(())
+    });
+}
+
+#[test]
+fn a_signal_ends_the_wait_and_the_place_in_line() {
+    let world = world();
+    let fence = world
+        .cli
+        .ok(&["lock", "acquire", "import", "--owner", "me"]);
+    for (signal, code) in [(libc::SIGINT, 130), (libc::SIGTERM, 143)] {
+        let waits = [
+            "lock", "run", "import", "--ttl", "24h", "--wait", "4m", "--", "true",
+        ];
+        let mut command = world.cli.command(&waits);
+        // SAFETY: between fork and exec it calls nothing but signal(2). Whoever runs the tests may have it ignored.
+        unsafe {
+            command.pre_exec(move || {
+                libc::signal(signal, libc::SIG_DFL);
+                Ok(())
+            })
+        };
+        let mut waiting = command.spawn().expect("it starts");
+        one_waits(&world);
+        let id = libc::pid_t::try_from(waiting.id()).expect("a process");
+        // SAFETY: no memory is passed; the process is our child and has not been waited for.
+        unsafe { libc::kill(id, signal) };
+        let ended = waiting.wait().expect("it ends");
+        assert_eq!(ended.code(), Some(code));
+    }
+    world
+        .cli
+        .ok(&["lock", "release", "import", "--fence", fence.trim()]);
+    // Nobody holds it for a day.
+    let arguments = ["lock", "run", "import", "--wait", "30s", "--", "true"];
+    world.cli.ok(&arguments);
 }

@@ -105,6 +105,9 @@ fn surroundings(path: &str) -> Value {
     if path.starts_with("calendar") {
         spec["calendar"] = json!({"only": ["days"]});
     }
+    if path.starts_with("after") {
+        spec["after"] = json!({"jobs": ["before"]});
+    }
     if path.starts_with("overlap.") {
         spec["overlap"] = json!({"on_full": "queue"});
     }

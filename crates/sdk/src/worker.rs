@@ -194,6 +194,7 @@ impl Builder {
                 session: Session::new(config),
                 servers,
                 token,
+                trust: self.trust,
                 handlers: Arc::new(self.handlers),
                 exec: self.exec,
                 http: self.http,

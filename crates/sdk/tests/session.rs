@@ -199,7 +199,7 @@ fn draining_stops_what_does_not_end_in_time() {
         world.advance(50);
         exchange(&mut world);
     }
-    assert_eq!(world.outcomes, [wire::Outcome::LeaseLost]);
+    assert_eq!(world.outcomes, [wire::Outcome::Cancelled]);
     assert!(world.server.goodbye);
 }
 

@@ -219,8 +219,8 @@ async fn what_runs_and_what_ended_survive_a_broken_stream() {
             FromWorker::Finished(end) => {
                 assert_eq!(
                     end.outcome(),
-                    wire::Outcome::LeaseLost,
-                    "a worker that leaves has lost the attempt"
+                    wire::Outcome::Cancelled,
+                    "a worker that leaves has stopped the attempt"
                 );
                 stream.acknowledge(&end);
                 break;
@@ -308,6 +308,29 @@ async fn a_wrong_token_ends_the_worker() {
         error.is_unauthorized() && error.to_string().contains("unknown token"),
         "{error}"
     );
+}
+
+#[tokio::test]
+async fn a_worker_dials_the_servers_that_it_was_told_of() {
+    let mut first = TinyServer::start().await;
+    let mut second = TinyServer::start().await;
+    first.others = vec![
+        first.url.clone(),
+        second.url.clone(),
+        "http://elsewhere.invalid:7070".to_owned(),
+        "no address".to_owned(),
+    ];
+    let running = start(&first);
+    let stream = first.welcome().await;
+    // It goes on where the next one is when the first lets it go.
+    drop(stream);
+    let stream = second.welcome().await;
+    assert_eq!(stream.hello.worker, "tester");
+    // The token would have gone to the third unencrypted, so it is back with the first.
+    drop(stream);
+    let stream = first.welcome().await;
+    drop(stream);
+    drop(running);
 }
 
 #[tokio::test]

@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use drumtower_core::schedule::{AnyDay, Schedule, ScheduleEntry, ScheduleSpec, parse_duration};
+use drumtower_store::Address;
 use drumtower_store::sqlite::backup::{self, Error, Found, Reason, Request};
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -125,6 +126,8 @@ pub struct Backups(Arc<Inner>);
 
 struct Inner {
     data: PathBuf,
+    /// Where the state is, if not in the data directory.
+    elsewhere: Option<String>,
     cluster: String,
     directory: PathBuf,
     options: Options,
@@ -133,11 +136,12 @@ struct Inner {
 }
 
 impl Backups {
-    pub fn new(data: PathBuf, cluster: String, options: Options) -> Self {
+    pub fn new(data: PathBuf, database: &Address, cluster: String, options: Options) -> Self {
         let directory = options.directory.clone();
         let directory = directory.unwrap_or_else(|| data.join(backup::DIRECTORY));
         Self(Arc::new(Inner {
             data,
+            elsewhere: (!database.is_embedded()).then(|| database.to_string()),
             cluster,
             directory,
             options,
@@ -160,6 +164,9 @@ impl Backups {
 
     fn make_now(&self, reason: Reason, logs: bool) -> Result<Found, Error> {
         let inner = &self.0;
+        if let Some(database) = &inner.elsewhere {
+            return Err(Error::Elsewhere(database.clone()));
+        }
         let request = Request {
             data: inner.data.clone(),
             directory: inner.directory.clone(),
@@ -188,7 +195,7 @@ impl Backups {
                 let (name, bytes) = (&found.name, found.manifest.bytes());
                 tracing::info!(%name, bytes, "a backup was made");
             }
-            Err(Error::Busy(_) | Error::Stopped) => {}
+            Err(Error::Busy(_) | Error::Stopped | Error::Elsewhere(_)) => {}
             Err(error) => {
                 status.failed += 1;
                 status.last_failure = Some(error.to_string());
@@ -405,7 +412,12 @@ mod tests {
         let rest = six.rest(at("2026-01-02T12:00:00Z"));
         assert_eq!(rest, Duration::from_secs(6 * 3_600));
         let empty = tempfile::tempdir().unwrap();
-        let backups = Backups::new(empty.path().to_owned(), "a".to_owned(), Options::default());
+        let backups = Backups::new(
+            empty.path().to_owned(),
+            &Address::default(),
+            "a".to_owned(),
+            Options::default(),
+        );
         assert!(backups.is_due(&six, Instant::now()).await.unwrap());
         assert!(!backups.is_due(&six, Instant::now() + rest).await.unwrap());
     }

@@ -11,8 +11,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::middleware::from_fn_with_state;
 use drumtower_core::model::Actor;
-use drumtower_store::{Read, Store, sqlite};
+use drumtower_store::{Address, Opened, Read, Store, sqlite};
 use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -22,6 +23,8 @@ use crate::api::{self, Edge};
 use crate::auth::first_start::{self, Bootstrap};
 use crate::auth::{Authority, Call, DOORS, Guesses, Secret};
 use crate::backup::{self, Backups};
+use crate::cluster::{self, Cluster};
+use crate::console::session::Sessions;
 use crate::driver::{self, Handle, Health, SystemClock};
 use crate::grpc;
 pub use crate::listen::check_listen;
@@ -51,6 +54,10 @@ pub struct Options {
     /// How this server is called in what it records.
     pub name: String,
     pub driver: driver::Options,
+    pub cluster: cluster::Options,
+    /// Where the state is kept.
+    pub database: Address,
+    /// What holds for an embedded database.
     pub store: sqlite::Options,
     pub logs: logs::Options,
     pub backup: backup::Options,
@@ -59,7 +66,7 @@ pub struct Options {
 
 impl Options {
     pub fn new(data: PathBuf, listen: SocketAddr) -> Self {
-        let (driver, store, logs, backup, notify) = Default::default();
+        let (driver, cluster, store, logs, backup, notify) = Default::default();
         Self {
             data,
             listen,
@@ -68,6 +75,8 @@ impl Options {
             hurry: None,
             name: "server".to_owned(),
             driver,
+            cluster,
+            database: Address::default(),
             store,
             logs,
             backup,
@@ -132,7 +141,7 @@ pub async fn run(
 
 /// As [`run`], on a store and a listener that are already open.
 pub async fn run_on(
-    options: Options,
+    mut options: Options,
     listener: TcpListener,
     store: Box<dyn Store>,
     reader: Arc<dyn Read>,
@@ -143,7 +152,10 @@ pub async fn run_on(
         .local_addr()
         .map_err(|error| Error::Listen(options.listen, error))?;
     let tls = open_tls(&options, address).await?;
-    let logs = open_logs(&options).await?;
+    let url = url_of(address, tls.is_some());
+    options.cluster.advertise.get_or_insert_with(|| url.clone());
+    let logs = open_logs(&options, store.is_shared()).await?;
+    options.driver.home = logs.home();
     let notices = open_notices(&options).await?;
     let handle = start_driver(&options, store, Arc::clone(&reader)).await?;
     let notifier = Notifier::new(
@@ -170,6 +182,7 @@ pub async fn run_on(
     tracing::info!(
         address = %announced.address,
         data = %options.data.display(),
+        store = %options.database,
         tls = tls.is_some(),
         version = env!("CARGO_PKG_VERSION"),
         "started"
@@ -251,11 +264,11 @@ async fn hurried(hurry: Option<watch::Receiver<bool>>) {
     std::future::pending().await
 }
 
-async fn open_store(options: &Options) -> Result<(Box<dyn Store>, Arc<dyn Read>), Error> {
+async fn open_store(options: &Options) -> Result<Opened, Error> {
     let (data, store) = (options.data.clone(), options.store.clone());
     make_private(&data).map_err(|error| Error::Data(data.clone(), error))?;
-    let (writer, reader) = blocking(move || sqlite::open(&data, store)).await??;
-    Ok((Box::new(writer), Arc::new(reader)))
+    let database = options.database.clone();
+    Ok(blocking(move || database.open(&data, store)).await??)
 }
 
 /// The data directory holds secrets: nobody else looks in.
@@ -281,11 +294,13 @@ async fn open_notices(options: &Options) -> Result<Notices, Error> {
     Ok(blocking(move || Notices::open(&notify, &data)).await??)
 }
 
-async fn open_logs(options: &Options) -> Result<Logs, Error> {
+async fn open_logs(options: &Options, is_shared: bool) -> Result<Logs, Error> {
     let (directory, logs) = (options.data.join("logs"), options.logs);
-    blocking(move || Logs::open(&directory, logs))
-        .await?
-        .map_err(Error::Logs)
+    let open = move || match (Logs::open(&directory, logs)?, is_shared) {
+        (logs, true) => logs.shared(),
+        (logs, false) => Ok(logs),
+    };
+    blocking(open).await?.map_err(Error::Logs)
 }
 
 async fn blocking<T: Send + 'static>(
@@ -304,6 +319,7 @@ async fn start_driver(
 ) -> Result<Handle, Error> {
     let mut driver = options.driver.clone();
     driver.engine.server = Actor::new(&options.name);
+    driver.address = options.cluster.advertise.clone();
     let handle =
         driver::start(driver, store, reader, Arc::new(SystemClock)).map_err(Error::Thread)?;
     let mut health = handle.health();
@@ -317,7 +333,7 @@ async fn start_driver(
             Err(Error::NotReady(why))
         }
         Health::Stopped => Err(Error::NotReady("the engine's thread ended".to_owned())),
-        Health::Starting | Health::Ready => Ok(handle),
+        Health::Starting | Health::Ready | Health::Standby => Ok(handle),
     }
 }
 
@@ -330,27 +346,53 @@ async fn open_doors(
     address: SocketAddr,
     tls: Option<&Acceptor>,
 ) -> Result<(Edge, Started, watch::Sender<bool>), Error> {
-    let tokens = Arc::clone(&reader);
-    let look = move || Ok::<_, drumtower_store::Error>((tokens.tokens()?, tokens.meta()?));
-    let (tokens, meta) = blocking(look).await??;
-    let bootstrap = first_start::prepare(&options.data, handle, tokens).await?;
+    let seen = Arc::clone(&reader);
+    let look =
+        move || Ok::<_, drumtower_store::Error>((seen.tokens()?, seen.meta()?, seen.peer_key()?));
+    let (tokens, meta, peer_key) = blocking(look).await??;
+    let cluster = peer_key.map_or_else(Cluster::alone, |key| {
+        Cluster::join(&options.cluster, key, handle.health(), Arc::clone(&reader))
+    });
+    let bootstrap = match *handle.health().borrow() {
+        // The owner sees to it.
+        Health::Standby => None,
+        _ => Some(tokens),
+    };
+    let shared = !options.database.is_embedded();
+    let bootstrap = match bootstrap {
+        Some(tokens) => first_start::prepare(&options.data, handle, tokens, shared).await?,
+        None => Bootstrap::NotNeeded,
+    };
     let local = Secret::draw().map_err(first_start::Error::Random)?;
     let (kept, secret) = (Arc::clone(&reader), local.clone());
     let authority = blocking(move || Authority::load(kept, Some(&secret))).await??;
-    let scheme = if tls.is_some() { "https" } else { "http" };
-    let url = format!("{scheme}://{}", reachable(address));
+    let url = url_of(address, tls.is_some());
     first_start::announce(&options.data, &local, &url)?;
     let place = options.data.clone();
-    let cursors = blocking(move || api::cursor::Key::kept(&place)).await??;
+    let cursors = match &peer_key {
+        Some(secret) => api::cursor::Key::shared(secret),
+        None => blocking(move || api::cursor::Key::kept(&place)).await??,
+    };
+    let (place, key, is_tls) = (options.data.clone(), cursors.of_sessions(), tls.is_some());
+    let sessions = blocking(move || Sessions::open(&key, is_tls, &place, driver::wall_now()));
+    let sessions = sessions.await?;
+    let sessions = sessions.map_err(|error| Error::Data(options.data.clone(), error))?;
     let (stopping, stops) = watch::channel(false);
     let edge = Edge {
         handle: handle.clone(),
+        cluster,
         reader,
         authority,
         logs,
         notices,
         cursors,
-        backups: Backups::new(options.data.clone(), meta.cluster, options.backup.clone()),
+        sessions,
+        backups: Backups::new(
+            options.data.clone(),
+            &options.database,
+            meta.cluster,
+            options.backup.clone(),
+        ),
         metrics: Metrics::new(handle.tap()),
         streams: api::changes::Streams::new().map_err(first_start::Error::Random)?,
         server: Arc::from(options.name.as_str()),
@@ -372,6 +414,12 @@ async fn open_doors(
     ))
 }
 
+/// Where this machine itself finds the server.
+fn url_of(address: SocketAddr, is_tls: bool) -> String {
+    let scheme = if is_tls { "https" } else { "http" };
+    format!("{scheme}://{}", reachable(address))
+}
+
 /// The address by which this machine itself reaches the server.
 fn reachable(address: SocketAddr) -> SocketAddr {
     match address {
@@ -387,14 +435,18 @@ fn reachable(address: SocketAddr) -> SocketAddr {
 
 /// Everything on one port: REST routes, and the RPCs of the same table.
 fn router(edge: Edge) -> Router {
+    let cluster = edge.cluster.clone();
     let workers = grpc::service(edge.clone());
-    let mut router = api::router(edge);
+    let mut streams = Router::new();
     for door in DOORS {
         if let Call::Rpc(path) = door.call {
-            router = router.route_service(path, workers.clone());
+            streams = streams.route_service(path, workers.clone());
         }
     }
-    router
+    let to_the_owner = from_fn_with_state(cluster.clone(), cluster::forward_rpc);
+    api::router(edge)
+        .merge(streams.layer(to_the_owner))
+        .layer(from_fn_with_state(cluster, cluster::introduce))
 }
 
 async fn sweep(logs: Logs) {

@@ -3,7 +3,7 @@
 use crate::plan::Trouble;
 
 /// What users and workers do, and what only time does.
-pub const DEEDS: [&str; 36] = [
+pub const DEEDS: [&str; 37] = [
     "put job",
     "pause job",
     "resume job",
@@ -28,6 +28,7 @@ pub const DEEDS: [&str; 36] = [
     "lock",
     "renew lock",
     "release",
+    "hang up",
     "connect",
     "heartbeat",
     "started",

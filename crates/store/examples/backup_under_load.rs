@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use drumtower_core::change::{ChangeSet, RunChange};
 use drumtower_core::model::{
-    Actor, Counters, NamespaceName, Run, RunId, RunState, SegmentId, SessionId,
+    Counters, Member, NamespaceName, Run, RunId, RunState, SegmentId, SessionId,
 };
 use drumtower_store::conformance::sample;
 use drumtower_store::sqlite::backup::{self, Reason, Request};
@@ -41,10 +41,10 @@ impl Load {
         self.counters.created += runs;
         self.counters.completed += ended.len() as u64;
         let inserts = batch.iter().cloned();
-        let inserts = inserts.map(|run| RunChange::Insert(sample::running(run)));
+        let inserts = inserts.map(|run| RunChange::Insert(Box::new(sample::running(run))));
         let finishes = ended
             .into_iter()
-            .map(|run| RunChange::Finish(sample::ended(run, RunState::Completed, 40)));
+            .map(|run| RunChange::Finish(Box::new(sample::ended(run, RunState::Completed, 40))));
         self.seq += 1;
         let mut changes = ChangeSet {
             session: self.session,
@@ -129,7 +129,7 @@ fn main() {
 
 fn open(data: &Path) -> Load {
     let (mut writer, _) = sqlite::open(data, Options::default()).expect("it opens");
-    let session = writer.begin_session(&Actor::new("server-1"), 3_000);
+    let session = writer.begin_session(&Member::alone("server-1"), 3_000);
     let session = session.expect("a session begins");
     let jobs = (0..JOBS).map(|n| sample::job_row(n, "default", &format!("job-{n}")));
     let changes = ChangeSet {

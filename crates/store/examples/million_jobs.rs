@@ -8,8 +8,8 @@ use std::time::Instant;
 
 use drumtower_core::change::{ChangeSet, RunChange, ScheduleChange};
 use drumtower_core::model::{
-    Actor, CalendarName, CalendarRef, Counters, JobId, JobRecord, JobRow, NamespaceName, Origin,
-    Run, RunId, RunState, ScheduleRow, SegmentId, SessionId, WallMs,
+    CalendarName, CalendarRef, Counters, JobId, JobRecord, JobRow, Member, NamespaceName, Origin,
+    Run, RunId, RunState, ScheduleRow, SegmentId, SegmentSet, SessionId, WallMs,
 };
 use drumtower_store::conformance::sample::{self, T0};
 use drumtower_store::sqlite::{self, FILE, Options, Reader, Writer};
@@ -88,7 +88,7 @@ fn new_jobs(numbers: std::ops::Range<u64>) -> ChangeSet {
 
 fn begin(writer: &mut Writer) -> SessionId {
     writer
-        .begin_session(&Actor::new("server-1"), 3_000)
+        .begin_session(&Member::alone("server-1"), 3_000)
         .expect("a session begins")
 }
 
@@ -184,13 +184,15 @@ fn place(records: &[JobRecord]) -> Option<(WallMs, JobId)> {
 fn reads(reader: &Reader, jobs: u64) {
     let late = T0.plus(100 * PERIOD_MS);
     pages("jobs due", |after| {
-        let rows = reader.jobs_due(late, after, WINDOW).expect("they are read");
+        let rows = reader
+            .jobs_due(&SegmentSet::ALL, late, after, WINDOW)
+            .expect("they are read");
         (rows.len(), place(&rows))
     });
     let middle = row(jobs / 2).id;
     pages("jobs by id", |after| {
         let rows = reader
-            .jobs_by_id(after.or(Some(middle)), 1_000)
+            .jobs_by_id(&SegmentSet::ALL, after.or(Some(middle)), 1_000)
             .expect("they are read");
         (rows.len(), rows.last().map(|job| job.row.id))
     });
@@ -200,7 +202,7 @@ fn reads(reader: &Reader, jobs: u64) {
     };
     pages("jobs of a calendar", |after| {
         let rows = reader
-            .calendar_users(&calendar, after, 500)
+            .calendar_users(&SegmentSet::ALL, &calendar, after, 500)
             .expect("they are read");
         (rows.len(), rows.last().map(|job| job.row.id))
     });
@@ -229,7 +231,8 @@ fn fires(mut writer: Writer, reader: &Reader) {
     let (mut seq, mut number) = (0, u64::from(std::process::id()) << 24);
     let (mut read, mut fire, mut finish) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..LAPS {
-        let (due, lap) = timed(|| reader.jobs_due(WallMs(i64::MAX), None, WINDOW));
+        let (due, lap) =
+            timed(|| reader.jobs_due(&SegmentSet::ALL, WallMs(i64::MAX), None, WINDOW));
         let due = due.expect("they are read");
         read.push(lap);
         let runs: Vec<Run> = due
@@ -239,14 +242,18 @@ fn fires(mut writer: Writer, reader: &Reader) {
                 fired(job, number)
             })
             .collect();
-        let mut set = sample::runs(runs.iter().cloned().map(RunChange::Insert));
+        let mut set = sample::runs(
+            runs.iter()
+                .cloned()
+                .map(|run| RunChange::Insert(Box::new(run))),
+        );
         set.schedules = due.iter().map(moved).collect();
         set.counters = counters(&due);
         seq += 1;
         fire.push(commit(&mut writer, session, seq, set));
         let ended = runs
             .into_iter()
-            .map(|run| RunChange::Finish(sample::ended(run, RunState::Completed, 40)));
+            .map(|run| RunChange::Finish(Box::new(sample::ended(run, RunState::Completed, 40))));
         let mut set = sample::runs(ended);
         set.counters = counters(&due);
         seq += 1;

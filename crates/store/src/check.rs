@@ -3,7 +3,7 @@
 //! A set that fails here is a fault of its maker. The stores share the check so that they refuse the same sets.
 
 use drumtower_core::change::{ChangeSet, LetterChange, RunChange};
-use drumtower_core::model::SegmentId;
+use drumtower_core::model::{SegmentId, SegmentRow, SessionId};
 
 use crate::Error;
 
@@ -22,6 +22,8 @@ pub(crate) fn shape(changes: &ChangeSet) -> Result<(), Error> {
             run.0.max(number)
         }))
         .chain(changes.letters.keys().map(|run| run.0))
+        .chain(changes.endings.keys().map(|run| run.0))
+        .chain(changes.waits.keys().map(|job| job.0))
         .chain(
             changes
                 .backfills
@@ -43,6 +45,18 @@ pub(crate) fn shape(changes: &ChangeSet) -> Result<(), Error> {
     }
     keys(changes)?;
     changes.runs.values().try_for_each(run)
+}
+
+/// Whether `session` may change a segment's row in this way. `owned` tells that the session in the old row is another's
+/// that is not revoked.
+///
+/// Marks never fall. The owner raises its mark or gives the segment up, under the same epoch; whoever takes it raises the
+/// epoch by one. So of two that read the same row and want to take it, the second is refused.
+pub fn segment(old: &SegmentRow, new: &SegmentRow, session: SessionId, owned: bool) -> bool {
+    let kept = old.owner == session && new.epoch == old.epoch;
+    let kept = kept && (new.owner == session || new.owner == SessionId(0));
+    let taken = new.owner == session && new.epoch.0 == old.epoch.0 + 1 && !owned;
+    old.id_mark <= new.id_mark && (kept || taken)
 }
 
 fn keys(changes: &ChangeSet) -> Result<(), Error> {
@@ -91,6 +105,10 @@ fn keys(changes: &ChangeSet) -> Result<(), Error> {
         LetterChange::Insert(run) => *key == run.id,
         LetterChange::Remove => true,
     });
+    let endings = changes.endings.iter();
+    let endings = endings
+        .filter_map(|(run, ending)| Some((run, ending.as_ref()?)))
+        .all(|(run, ending)| *run == ending.run);
     let backfills = changes
         .backfills
         .iter()
@@ -104,6 +122,7 @@ fn keys(changes: &ChangeSet) -> Result<(), Error> {
         ("schedule", schedules),
         ("run", runs),
         ("unfired range", unfired),
+        ("ending", endings),
         ("calendar", calendars),
         ("sweep", sweeps),
         ("token", tokens),
@@ -140,4 +159,9 @@ fn run(change: &RunChange) -> Result<(), Error> {
         run.id,
         run.state.as_str()
     )))
+}
+
+/// Whether the set changes what every server keeps in memory.
+pub fn defines(changes: &ChangeSet) -> bool {
+    !changes.tokens.is_empty() || !changes.settings.is_empty()
 }

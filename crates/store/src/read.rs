@@ -1,15 +1,17 @@
 //! The reading side: shared, never on the hot path, always of committed data.
 //!
+//! Listings that a loop reads for itself are confined to the segments it owns.
 //! A read that begins after a commit was acknowledged sees that commit. Listings are bounded and continue from a cursor.
 
 use std::collections::BTreeMap;
 
 use drumtower_core::model::{
     AuditAction, AuditEntry, AuditId, AuditKind, BackfillId, BackfillRow, BackfillState,
-    CalendarRef, CalendarVersion, Checkpoint, Counters, DrainRow, GateKey, IdempotencyEntry,
-    IdempotencyHash, JobId, JobName, JobRecord, JobRow, JobVersion, LockRef, LockRow, Meta,
-    NamespaceName, Origin, QueueRow, RateRow, Reason, Run, RunId, RunState, SegmentId, SegmentRow,
-    SessionId, SettingRow, SweepRow, TokenRow, Unfired, WallMs,
+    CalendarRef, CalendarVersion, Checkpoint, Counters, DrainRow, Ending, GateKey,
+    IdempotencyEntry, IdempotencyHash, JobId, JobName, JobRecord, JobRow, JobVersion, LockRef,
+    LockRow, Meta, NamespaceName, Origin, QueueRow, RateRow, Reason, Run, RunId, RunState,
+    SegmentId, SegmentRow, SegmentSet, SessionId, SessionRow, SettingRow, SweepRow, TokenRow,
+    Unfired, WallMs,
 };
 
 use crate::Error;
@@ -24,6 +26,8 @@ pub struct JobFilter {
     pub paused: Option<bool>,
     /// How the name begins.
     pub prefix: Option<String>,
+    /// What stands somewhere in `namespace/name` or in one of the labels, `key=value`, in lower case; their case does not matter.
+    pub search: Option<String>,
 }
 
 impl JobFilter {
@@ -40,10 +44,30 @@ impl JobFilter {
                 .is_none_or(|prefix| row.name.as_str().starts_with(prefix))
     }
 
-    pub(crate) fn takes_labels(&self, labels: &BTreeMap<String, String>) -> bool {
+    /// Whether the labels of a job decide about it.
+    pub(crate) fn asks_labels(&self, row: &JobRow) -> bool {
+        !self.labels.is_empty() || !self.finds_name(row)
+    }
+
+    pub(crate) fn takes_labels(&self, row: &JobRow, labels: &BTreeMap<String, String>) -> bool {
         self.labels
             .iter()
             .all(|(key, value)| labels.get(key) == Some(value))
+            && (self.finds_name(row) || self.finds_label(labels))
+    }
+
+    fn finds_name(&self, row: &JobRow) -> bool {
+        let name = || format!("{}/{}", row.namespace, row.name).to_lowercase();
+        self.search
+            .as_ref()
+            .is_none_or(|wanted| name().contains(wanted))
+    }
+
+    fn finds_label(&self, labels: &BTreeMap<String, String>) -> bool {
+        let mut pairs = labels.iter().map(|(key, value)| format!("{key}={value}"));
+        self.search
+            .as_ref()
+            .is_some_and(|wanted| pairs.any(|pair| pair.to_lowercase().contains(wanted)))
     }
 }
 
@@ -145,6 +169,8 @@ pub struct BackfillFilter {
     pub states: Vec<BackfillState>,
     /// Only those that the engine has anything to do for.
     pub open: bool,
+    /// `None` means every segment.
+    pub within: Option<SegmentSet>,
 }
 
 impl BackfillFilter {
@@ -155,6 +181,9 @@ impl BackfillFilter {
             && self.job.is_none_or(|job| job == row.job)
             && (self.states.is_empty() || self.states.contains(&row.state))
             && (!self.open || row.is_open())
+            && self
+                .within
+                .is_none_or(|within| within.contains(row.job.segment()))
     }
 }
 
@@ -244,12 +273,40 @@ pub struct PrunedRow {
     pub cancelled: u64,
 }
 
+/// A session and what it owns. Session 0 owns what nobody has taken yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Owner {
+    pub session: SessionId,
+    /// The lowest of its segments.
+    pub first: SegmentId,
+    /// How many it owns.
+    pub segments: usize,
+}
+
 /// The counters of a segment and namespace, under their key.
 pub type CounterRow = ((SegmentId, NamespaceName), Counters);
 
 pub trait Read: Send + Sync {
     fn meta(&self) -> Result<Meta, Error>;
     fn segments(&self) -> Result<Vec<SegmentRow>, Error>;
+    /// Every session that is not revoked, and the database's clock, by which they end.
+    fn sessions(&self) -> Result<(WallMs, Vec<SessionRow>), Error>;
+    /// Who owns how much, by session: a row for each owner, however many segments there are.
+    fn owners(&self) -> Result<Vec<Owner>, Error>;
+    /// Sessions, ended ones too, that owned segments and had not ended at `since`; none where one server is all there is.
+    fn tenures(&self, since: WallMs) -> Result<Vec<SessionRow>, Error> {
+        let _ = since;
+        Ok(Vec::new())
+    }
+    /// Raised by each commit that changes tokens or settings, so that another server sees that there is something to read.
+    /// Always 0 where only one can have the store open.
+    fn definitions(&self) -> Result<u64, Error> {
+        Ok(0)
+    }
+    /// What servers that share the store prove themselves to each other with; `None` when only one can have it open.
+    fn peer_key(&self) -> Result<Option<[u8; 32]>, Error> {
+        Ok(None)
+    }
     /// Whether the session may write no more. What was read before it was found to be live is its own.
     fn is_revoked(&self, session: SessionId) -> Result<bool, Error>;
     fn counters(&self) -> Result<Vec<CounterRow>, Error>;
@@ -280,6 +337,7 @@ pub trait Read: Send + Sync {
     /// Jobs due before `before`, in order of (next_due, id), after the given place in that order.
     fn jobs_due(
         &self,
+        within: &SegmentSet,
         before: WallMs,
         after: Option<(WallMs, JobId)>,
         limit: usize,
@@ -300,13 +358,31 @@ pub trait Read: Send + Sync {
     /// Jobs that are not deleted and whose current version uses the calendar, in order of id.
     fn calendar_users(
         &self,
+        within: &SegmentSet,
         calendar: &CalendarRef,
         after: Option<JobId>,
         limit: usize,
     ) -> Result<Vec<JobRecord>, Error>;
     /// Jobs that are not deleted, in order of id.
-    fn jobs_by_id(&self, after: Option<JobId>, limit: usize) -> Result<Vec<JobRecord>, Error>;
+    fn jobs_by_id(
+        &self,
+        within: &SegmentSet,
+        after: Option<JobId>,
+        limit: usize,
+    ) -> Result<Vec<JobRecord>, Error>;
     fn sweeps(&self) -> Result<Vec<SweepRow>, Error>;
+    /// Jobs that are not deleted and whose current version runs after the job of that name, in order of id. There need be
+    /// no such job.
+    fn followers(
+        &self,
+        within: &SegmentSet,
+        namespace: &NamespaceName,
+        name: &JobName,
+        after: Option<JobId>,
+        limit: usize,
+    ) -> Result<Vec<JobRecord>, Error>;
+    /// Ends that followers have to be told of, in order of their runs.
+    fn endings(&self, within: &SegmentSet, limit: usize) -> Result<Vec<Ending>, Error>;
 
     /// A run, active or finished.
     fn run(&self, id: RunId) -> Result<Option<Run>, Error>;
@@ -320,17 +396,28 @@ pub trait Read: Send + Sync {
         limit: usize,
     ) -> Result<RunPage, Error>;
     /// Runs that have not ended and are not parked, in order of id.
-    fn active_runs(&self, after: Option<RunId>, limit: usize) -> Result<Vec<Run>, Error>;
+    fn active_runs(
+        &self,
+        within: &SegmentSet,
+        after: Option<RunId>,
+        limit: usize,
+    ) -> Result<Vec<Run>, Error>;
     /// Runs parked under `key`, in order of id.
-    fn parked_runs(&self, key: &str, after: Option<RunId>, limit: usize)
-    -> Result<Vec<Run>, Error>;
+    fn parked_runs(
+        &self,
+        within: &SegmentSet,
+        key: &str,
+        after: Option<RunId>,
+        limit: usize,
+    ) -> Result<Vec<Run>, Error>;
     /// Runs of a job that count under a key of its overlap and do not wait for their turn, in order of id.
     fn live_runs(&self, job: JobId, key: Option<&str>, limit: usize) -> Result<Vec<Run>, Error>;
-    fn parked_keys(&self) -> Result<Vec<ParkedKey>, Error>;
+    fn parked_keys(&self, within: &SegmentSet) -> Result<Vec<ParkedKey>, Error>;
     /// Parked runs that wait for their first start and must have it at `by` or earlier, after the given place in their
     /// order. Touches no other run.
     fn parked_starts(
         &self,
+        within: &SegmentSet,
         by: WallMs,
         after: Option<(WallMs, RunId)>,
         limit: usize,

@@ -60,7 +60,45 @@ pub(crate) fn counts_letters(seq: u64) -> bool {
     seq.is_multiple_of(64)
 }
 
-/// Revoked sessions that would have ended before this may go.
+/// How many go of each namespace that has more than it may keep, `limit` in all: what one has in excess is no other's loss.
+pub(crate) fn beyond<N>(
+    counts: impl IntoIterator<Item = (N, usize)>,
+    most: usize,
+    limit: usize,
+) -> Vec<(N, usize)> {
+    let mut left = limit;
+    let mut going = Vec::new();
+    for (namespace, count) in counts {
+        let excess = count.saturating_sub(most).min(left);
+        if excess > 0 {
+            left -= excess;
+            going.push((namespace, excess));
+        }
+    }
+    going
+}
+
+/// Revoked sessions that would have ended before this may go. Those that owned something tell where output lies, and
+/// stay longer than output is kept by default.
 pub(crate) fn oldest_session(now: WallMs) -> WallMs {
     now.plus(-DAY_MS)
+}
+
+/// Likewise, of sessions that owned something.
+pub(crate) fn oldest_tenure(now: WallMs) -> WallMs {
+    now.plus(-400 * DAY_MS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_who_has_too_many_loses_some() {
+        let counts = [("a", 12), ("b", 10), ("c", 15), ("d", 11)];
+        assert_eq!(beyond(counts, 10, 100), [("a", 2), ("c", 5), ("d", 1)]);
+        assert_eq!(beyond(counts, 10, 4), [("a", 2), ("c", 2)]);
+        assert_eq!(beyond(counts, 20, 100), []);
+        assert_eq!(beyond(counts, 10, 0), []);
+    }
 }

@@ -25,7 +25,7 @@ pub(crate) struct Tally {
 }
 
 /// What is counted of one run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Sample {
     pub key: Key,
     state: RunState,

@@ -1,7 +1,7 @@
 //! The writing side: one owner, one commit at a time.
 
 use drumtower_core::change::ChangeSet;
-use drumtower_core::model::{Actor, SessionId, SessionRow, WallMs};
+use drumtower_core::model::{Member, SessionId, SessionRow, WallMs};
 
 use crate::Error;
 
@@ -19,8 +19,14 @@ pub trait Store: Send {
     /// The database's own clock: the reference for the end of sessions.
     fn clock(&mut self) -> Result<WallMs, Error>;
 
+    /// Whether other servers can have the store open too. Where none can, whoever opened it knows that the sessions
+    /// before are over, whatever their rows say.
+    fn is_shared(&self) -> bool {
+        false
+    }
+
     /// Makes a session row with an id greater than any before, at seq 0, ending `extend_ms` from the database's clock.
-    fn begin_session(&mut self, server: &Actor, extend_ms: i64) -> Result<SessionId, Error>;
+    fn begin_session(&mut self, member: &Member, extend_ms: i64) -> Result<SessionId, Error>;
 
     /// Applies a change set whole, durably, or not at all.
     fn commit(&mut self, changes: &ChangeSet) -> Result<Commit, Error>;

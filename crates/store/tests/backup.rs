@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use drumtower_core::change::{ChangeSet, RunChange};
 use drumtower_core::model::{
-    Actor, Counters, NamespaceName, RunState, SegmentId, SessionId, WallMs, id_floor,
+    Counters, Member, NamespaceName, RunState, SegmentId, SegmentSet, SessionId, WallMs, id_floor,
 };
 use drumtower_store::conformance::sample;
 use drumtower_store::sqlite::backup::{self, Error, Found, MANIFEST, Reason, Request, Stage};
@@ -32,7 +32,7 @@ impl World {
         let directory = tempdir().expect("a directory is made");
         let data = directory.path().join("data");
         let (mut writer, reader) = sqlite::open(&data, Options::default()).expect("it opens");
-        let session = writer.begin_session(&Actor::new("server-1"), 3_000);
+        let session = writer.begin_session(&Member::alone("server-1"), 3_000);
         let session = session.expect("a session begins");
         let jobs = (0..RUNS).map(|n| sample::job_row(n, "default", &format!("job-{n}")));
         let changes = ChangeSet {
@@ -64,8 +64,10 @@ impl World {
         let runs = (0..RUNS).map(|n| {
             let run = sample::run(self.seq as i64, n, sample::job_id(n));
             match n % 2 {
-                0 => RunChange::Insert(run),
-                _ => RunChange::InsertFinished(sample::ended(run, RunState::Completed, 9)),
+                0 => RunChange::Insert(Box::new(run)),
+                _ => {
+                    RunChange::InsertFinished(Box::new(sample::ended(run, RunState::Completed, 9)))
+                }
             }
         });
         let mut changes = ChangeSet {
@@ -313,10 +315,12 @@ fn a_restored_store_is_as_it_was_and_repeats_no_number() {
         ["00000003.log", "00000004.log"]
     );
     let (mut writer, reader) = sqlite::open(&target, Options::default()).expect("it opens");
-    let active = reader.active_runs(None, 999).expect("they are read");
+    let active = reader
+        .active_runs(&SegmentSet::ALL, None, 999)
+        .expect("they are read");
     assert_eq!(active.len() as u64, made.manifest.counts.live_runs);
     assert_eq!(writer.live_sessions().expect("they are read"), []);
-    let session = writer.begin_session(&Actor::new("server-1"), 3_000);
+    let session = writer.begin_session(&Member::alone("server-1"), 3_000);
     assert!(session.expect("a session begins").0 > world.session.0 + 1_000);
     let old = world.reader.segments().expect("they are read");
     for (row, old) in reader.segments().expect("they are read").iter().zip(&old) {
@@ -370,7 +374,9 @@ fn what_is_there_is_refused_or_moved_aside_and_its_marks_are_kept() {
     assert!(names(&aside).contains(&FILE.to_owned()));
     assert!(data.join("drumtower.toml").exists(), "it is the user's");
     let (_, reader) = sqlite::open(&data, Options::default()).expect("it opens");
-    let active = reader.active_runs(None, 99).expect("they are read");
+    let active = reader
+        .active_runs(&SegmentSet::ALL, None, 99)
+        .expect("they are read");
     assert_eq!(active.len() as u64, RUNS / 2, "it is the older state");
     let nine = &reader.segments().expect("they are read")[9];
     assert!(nine.id_mark >= ahead && nine.epoch.0 > 5_000_000);

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use drumtower_core::change::ChangeSet;
-use drumtower_core::model::{Actor, SessionId, SessionRow, WallMs};
+use drumtower_core::model::{Member, SessionId, SessionRow, WallMs};
 use drumtower_store::conformance::{Open, run_all};
 use drumtower_store::memory::Memory;
 use drumtower_store::sqlite::{self, Options};
@@ -18,11 +18,15 @@ impl Store for Shared {
         self.0.lock().expect("no test panicked").clock()
     }
 
-    fn begin_session(&mut self, server: &Actor, extend_ms: i64) -> Result<SessionId, Error> {
+    fn is_shared(&self) -> bool {
+        self.0.lock().expect("no test panicked").is_shared()
+    }
+
+    fn begin_session(&mut self, member: &Member, extend_ms: i64) -> Result<SessionId, Error> {
         self.0
             .lock()
             .expect("no test panicked")
-            .begin_session(server, extend_ms)
+            .begin_session(member, extend_ms)
     }
 
     fn commit(&mut self, changes: &ChangeSet) -> Result<Commit, Error> {
@@ -43,7 +47,11 @@ impl Store for Shared {
 }
 
 fn memory() -> Open {
-    let memory = Arc::new(Mutex::new(Memory::new()));
+    kept(Memory::new())
+}
+
+fn kept(memory: Memory) -> Open {
+    let memory = Arc::new(Mutex::new(memory));
     Box::new(move || {
         let reader = memory.lock().expect("no test panicked").reader();
         (Box::new(Shared(Arc::clone(&memory))), Box::new(reader))
@@ -78,6 +86,11 @@ fn small() -> Options {
 #[test]
 fn memory_conforms() {
     run_all(memory, false);
+}
+
+#[test]
+fn memory_that_several_servers_share_conforms() {
+    run_all(|| kept(Memory::new().share()), false);
 }
 
 #[test]

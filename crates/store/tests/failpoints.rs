@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use drumtower_core::change::{ChangeSet, Prune, RunChange};
-use drumtower_core::model::{Actor, Run, RunState, SegmentId, WallMs, id_floor};
+use drumtower_core::model::{Member, Run, RunState, SegmentId, WallMs, id_floor};
 use drumtower_store::conformance::all_runs;
 use drumtower_store::conformance::sample::{self, T0};
 use drumtower_store::sqlite::{self, FILE, Options, backup};
@@ -69,13 +69,13 @@ fn batch(seq: u64) -> Vec<Run> {
 fn commit_and_say(directory: &Path) {
     let (mut writer, reader) = sqlite::open(directory, options()).expect("the store opens");
     let session = writer
-        .begin_session(&Actor::new("server-1"), 3_000)
+        .begin_session(&Member::alone("server-1"), 3_000)
         .expect("a session begins");
     let first = next_batch(&reader);
     for (seq, number) in (1..).zip(first..first + COMMITS) {
         let inserts = batch(number)
             .into_iter()
-            .map(|run| RunChange::Insert(sample::running(run)));
+            .map(|run| RunChange::Insert(Box::new(sample::running(run))));
         let ends = if number > 1 {
             batch(number - 1)
         } else {
@@ -83,7 +83,7 @@ fn commit_and_say(directory: &Path) {
         };
         let ends = ends
             .into_iter()
-            .map(|run| RunChange::Finish(sample::ended(run, RunState::Completed, 9)));
+            .map(|run| RunChange::Finish(Box::new(sample::ended(run, RunState::Completed, 9))));
         let mut changes = ChangeSet {
             session,
             seq,

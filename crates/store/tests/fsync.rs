@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use drumtower_core::change::{ChangeSet, RunChange};
-use drumtower_core::model::{Actor, RunState};
+use drumtower_core::model::{Member, RunState};
 use drumtower_store::conformance::sample;
 use drumtower_store::sqlite::{self, Options, Sync};
 use drumtower_store::{Commit, Store};
@@ -48,14 +48,14 @@ fn commit_and_say(directory: &Path, sync: Sync) {
     )
     .expect("the store opens");
     let session = writer
-        .begin_session(&Actor::new("server-1"), 3_000)
+        .begin_session(&Member::alone("server-1"), 3_000)
         .expect("a session begins");
     let job = sample::job_id(1);
     for seq in 1..=COMMITS {
         let done = sample::ended(sample::run(0, seq, job), RunState::Completed, 5);
         let runs = [
-            RunChange::InsertFinished(done),
-            RunChange::Insert(sample::run(1, seq, job)),
+            RunChange::InsertFinished(Box::new(done)),
+            RunChange::Insert(Box::new(sample::run(1, seq, job))),
         ];
         let changes = ChangeSet {
             session,

@@ -1,7 +1,7 @@
 //! The write-ahead log is moved into the main file beside the commits, and does not grow without end.
 
 use drumtower_core::change::ChangeSet;
-use drumtower_core::model::{Actor, RunState};
+use drumtower_core::model::{Member, RunState};
 use drumtower_store::conformance::{all_runs, sample};
 use drumtower_store::sqlite::{self, FILE, Options};
 use drumtower_store::{Commit, RunFilter, Store};
@@ -21,7 +21,7 @@ fn the_log_stays_short_while_commits_go_on() {
     };
     let (mut writer, reader) = sqlite::open(directory.path(), options).expect("it opens");
     let session = writer
-        .begin_session(&Actor::new("server-1"), 3_000)
+        .begin_session(&Member::alone("server-1"), 3_000)
         .expect("a session begins");
     let log = directory.path().join(format!("{FILE}-wal"));
     let pages = || std::fs::metadata(&log).map_or(0, |file| file.len()) / FRAME_BYTES;

@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use drumtower_core::change::{ChangeSet, RunChange, ScheduleChange};
-use drumtower_core::model::{Actor, JobRecord, RunState, ScheduleRow, UnfiredReason, WallMs};
+use drumtower_core::model::{
+    JobRecord, Member, RunState, ScheduleRow, SegmentSet, UnfiredReason, WallMs,
+};
 use drumtower_store::conformance::sample;
 use drumtower_store::sqlite::{self, FILE, Options};
 use drumtower_store::{Commit, Error, Read, RunFilter, Store};
@@ -106,13 +108,13 @@ fn a_damaged_row_is_told_apart() {
     let directory = tempdir().expect("a directory is made");
     let (mut writer, _) = sqlite::open(directory.path(), Options::default()).expect("it opens");
     let session = writer
-        .begin_session(&Actor::new("server-1"), 3_000)
+        .begin_session(&Member::alone("server-1"), 3_000)
         .expect("a session begins");
     let run = sample::run(0, 1, sample::job_id(1));
     let changes = ChangeSet {
         session,
         seq: 1,
-        ..sample::runs([RunChange::Insert(run.clone())])
+        ..sample::runs([RunChange::Insert(Box::new(run.clone()))])
     };
     writer.commit(&changes).expect("it commits");
     writer.close().expect("it closes");
@@ -124,7 +126,7 @@ fn a_damaged_row_is_told_apart() {
     let (_writer, reader) = sqlite::open(directory.path(), Options::default()).expect("it opens");
     assert!(matches!(reader.run(run.id), Err(Error::Corrupt(_))));
     assert!(matches!(
-        reader.active_runs(None, 9),
+        reader.active_runs(&SegmentSet::ALL, None, 9),
         Err(Error::Corrupt(_))
     ));
     assert!(reader.meta().is_ok(), "the reader goes on");
@@ -137,7 +139,7 @@ fn the_same_store_comes_back() {
         sqlite::open(directory.path(), Options::default()).expect("it opens");
     let meta = reader.meta().expect("it is read");
     let first = writer
-        .begin_session(&Actor::new("server-1"), 3_000)
+        .begin_session(&Member::alone("server-1"), 3_000)
         .expect("a session begins");
     let done = sample::ended(sample::run(0, 1, sample::job_id(1)), RunState::Failed, 9);
     let changes = ChangeSet {
@@ -157,7 +159,7 @@ fn the_same_store_comes_back() {
     assert_eq!(reader.meta().expect("it is read"), meta);
     assert_eq!(reader.run(done.id).expect("it is read"), Some(done));
     let second = writer
-        .begin_session(&Actor::new("server-1"), 3_000)
+        .begin_session(&Member::alone("server-1"), 3_000)
         .expect("a session begins");
     assert!(second > first);
     assert_eq!(
@@ -179,7 +181,7 @@ fn a_store_of_version_1_is_taken_over() {
         let (mut writer, reader) =
             sqlite::open(directory.path(), Options::default()).expect("it opens");
         let meta = reader.meta().expect("it is read");
-        assert_eq!((meta.schema_version, meta.oldest_server), (4, 4));
+        assert_eq!((meta.schema_version, meta.oldest_server), (6, 6));
         assert_eq!(
             (meta.cluster.as_str(), meta.tz_version.as_str()),
             ("88bdb6fefd0fdfca", "2026e")
@@ -219,17 +221,21 @@ fn old_jobs(reader: &impl Read) {
     let unfired = slow.last_unfired.expect("it is there");
     assert_eq!((unfired.count, unfired.reason), (4, UnfiredReason::Overlap));
     let due = reader
-        .jobs_due(WallMs(i64::MAX), None, 9)
+        .jobs_due(&SegmentSet::ALL, WallMs(i64::MAX), None, 9)
         .expect("they are read");
     let names: Vec<_> = due.iter().map(|job| job.row.name.as_str()).collect();
     assert_eq!(names, ["hello", "slow"]);
     assert!(due.iter().all(|job| job.schedule.paused_through.is_none()));
-    let all = reader.jobs_by_id(None, 9).expect("they are read");
+    let all = reader
+        .jobs_by_id(&SegmentSet::ALL, None, 9)
+        .expect("they are read");
     assert_eq!(all.len(), 3, "one is deleted");
 }
 
 fn old_runs(reader: &impl Read) {
-    let active = reader.active_runs(None, 9).expect("they are read");
+    let active = reader
+        .active_runs(&SegmentSet::ALL, None, 9)
+        .expect("they are read");
     assert_eq!(active.len(), 1);
     assert_eq!(active[0].state, RunState::Running);
     let hello = old_job(reader, "default", "hello").row.id;
@@ -245,7 +251,7 @@ fn old_runs(reader: &impl Read) {
 fn old_schedule_moves(directory: &Path) {
     let (mut writer, reader) = sqlite::open(directory, Options::default()).expect("it opens");
     let session = writer
-        .begin_session(&Actor::new("server-1"), 3_000)
+        .begin_session(&Member::alone("server-1"), 3_000)
         .expect("a session begins");
     let old = old_job(&reader, "team-a", "nightly").schedule;
     let row = ScheduleRow {
@@ -276,7 +282,7 @@ fn a_full_disk_is_told_and_passes() {
     let (mut writer, reader) =
         sqlite::open(directory.path(), Options::default()).expect("it opens");
     let session = writer
-        .begin_session(&Actor::new("server-1"), 3_000)
+        .begin_session(&Member::alone("server-1"), 3_000)
         .expect("a session begins");
     let pages = writer.limit_pages(Some(0)).expect("it is limited");
     let long = "x".repeat(60_000);
@@ -289,17 +295,29 @@ fn a_full_disk_is_told_and_passes() {
     let changes = ChangeSet {
         session,
         seq: 1,
-        ..sample::runs((0..200).map(run).map(RunChange::Insert))
+        ..sample::runs(
+            (0..200)
+                .map(run)
+                .map(|run| RunChange::Insert(Box::new(run))),
+        )
     };
     assert!(
         matches!(writer.commit(&changes), Err(Error::Full(_))),
         "{pages} pages are enough"
     );
-    assert_eq!(reader.active_runs(None, 9).expect("they are read"), []);
+    assert_eq!(
+        reader
+            .active_runs(&SegmentSet::ALL, None, 9)
+            .expect("they are read"),
+        []
+    );
     writer.limit_pages(None).expect("it is freed");
     assert_eq!(writer.commit(&changes).expect("it commits"), Commit::Done);
     assert_eq!(
-        reader.active_runs(None, 999).expect("they are read").len(),
+        reader
+            .active_runs(&SegmentSet::ALL, None, 999)
+            .expect("they are read")
+            .len(),
         200
     );
 }

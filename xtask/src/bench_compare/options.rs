@@ -25,7 +25,7 @@ impl Options {
             commit: String::new(),
             rounds: 5,
             seconds: 15,
-            rate: 60_000,
+            rate: 150_000,
             path: "batch".to_owned(),
             at_least: None,
         };

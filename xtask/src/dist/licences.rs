@@ -99,6 +99,11 @@ impl Metadata {
                 text.trim_end()
             )?;
         }
+        // The console writes its own, with the files that are embedded.
+        let console = crate::tree::root().join("console/embedded/licences.txt");
+        if let Ok(text) = fs::read_to_string(&console) {
+            write!(page, "\n{}\n\n{text}", "=".repeat(78))?;
+        }
         Ok(page)
     }
 }

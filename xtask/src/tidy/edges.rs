@@ -49,8 +49,13 @@ const CRATES: &[Crate] = &[
         must_not_use: DATABASES,
     },
     Crate {
+        directory: "crates/testpg",
+        may_use: &[],
+        must_not_use: DATABASES,
+    },
+    Crate {
         directory: "crates/store",
-        may_use: &["core"],
+        may_use: &["core", "testpg"],
         must_not_use: NETWORK,
     },
     Crate {
@@ -85,7 +90,7 @@ const CRATES: &[Crate] = &[
     },
     Crate {
         directory: "crates/e2e",
-        may_use: &["audit", "core", "proto", "sdk", "store"],
+        may_use: &["audit", "core", "proto", "sdk", "store", "testpg"],
         must_not_use: &[],
     },
     Crate {

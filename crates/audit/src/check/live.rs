@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use drumtower_core::model::{JobId, Run, WallMs};
+use drumtower_core::model::{JobId, OnFull, Run, SegmentSet, WallMs};
 use drumtower_store::Read;
 
 use super::PAGE;
@@ -34,10 +34,16 @@ pub(super) fn check(
         timeouts: BTreeMap::new(),
         count: 0,
     };
-    live.walk(|after| store.active_runs(after, PAGE), report)?;
-    for parked in store.parked_keys()? {
+    live.walk(
+        |after| store.active_runs(&SegmentSet::ALL, after, PAGE),
+        report,
+    )?;
+    for parked in store.parked_keys(&SegmentSet::ALL)? {
         let before = live.count;
-        live.walk(|after| store.parked_runs(&parked.key, after, PAGE), report)?;
+        live.walk(
+            |after| store.parked_runs(&SegmentSet::ALL, &parked.key, after, PAGE),
+            report,
+        )?;
         let found = live.count - before;
         if found != parked.runs {
             report.add(Class::Other, "V8", &parked.key, || {
@@ -88,7 +94,7 @@ impl Live<'_> {
             return Ok(());
         }
         let waited = self.now.since(run.ready());
-        if self.options.settled && waited > self.options.grace_ms {
+        if self.options.settled && waited > self.options.grace_ms && !self.waits_its_turn(run)? {
             report.add(Class::Other, "V16", run.id, || {
                 format!(
                     "it is {} and was due {waited} ms before the end",
@@ -112,6 +118,21 @@ impl Live<'_> {
             });
         }
         Ok(())
+    }
+
+    /// Whether every place that it waits for in its job's queue is taken by one whose time has not come. Under `cancel_old`
+    /// such a one makes room for it.
+    fn waits_its_turn(&self, run: &Run) -> Result<bool, Error> {
+        let job = self.store.job(run.job)?;
+        let Some(job) = job.filter(|_| run.standing.queued) else {
+            return Ok(false);
+        };
+        let overlap = job.version.spec.overlap;
+        let places = overlap.limit.unwrap_or(1) as usize;
+        let key = run.standing.key.as_deref();
+        let before = self.store.live_runs(run.job, key, PAGE)?;
+        let later = before.iter().filter(|run| run.ready() > self.now).count();
+        Ok(overlap.on_full != OnFull::CancelOld && later >= places)
     }
 
     fn timeout(&mut self, run: &Run) -> Result<i64, Error> {

@@ -149,7 +149,13 @@ impl Scan {
                     "it does not say which backfill made it, or of what time".to_owned()
                 }),
             },
-            (Origin::Api, None) => {}
+            (Origin::Api | Origin::After, None) => {}
+            (Origin::After, Some(nominal)) => report.add(Class::Other, "V2", run.id, || {
+                format!(
+                    "it was made after another run and claims the scheduled time {}",
+                    nominal.0
+                )
+            }),
             // A repetition stands for the same time as the run it repeats.
             (Origin::Api, Some(_)) if run.rerun_of.is_some() => {}
             (Origin::Schedule, None) => report.add(Class::Other, "V2", run.id, || {

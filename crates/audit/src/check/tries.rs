@@ -19,6 +19,7 @@ use crate::expand::milliseconds;
 const SNOOZES: usize = 100;
 /// Of a run that cannot be delivered.
 const UNDELIVERED: usize = 10;
+const STOPS: usize = 100;
 
 /// What a definition allows. What cannot be read allows anything.
 #[derive(Clone, Debug)]
@@ -60,6 +61,14 @@ impl Allowed {
         }
     }
 
+    /// How often it may be stopped because its worker leaves: what must not be repeated, once.
+    fn stops(&self) -> usize {
+        match self.lost {
+            0 | 1 => 1,
+            _ => STOPS,
+        }
+    }
+
     /// The shortest that a run may wait after its `failures`th failure.
     fn wait_ms(&self, failures: usize) -> i64 {
         let mut wait = self.initial_ms;
@@ -92,7 +101,10 @@ impl Allowed {
             Some(Reason::WorkerLost) if end.outcome == Undelivered => {
                 (ended(&[Undelivered]), UNDELIVERED)
             }
-            Some(Reason::WorkerLost) => (ended(&[Lost, Cancelled]), self.lost),
+            Some(Reason::WorkerLost) if end.outcome == Cancelled => {
+                (ended(&[Cancelled]), self.stops())
+            }
+            Some(Reason::WorkerLost) => (ended(&[Lost]), self.lost),
             Some(Reason::TaskFailed) if end.outcome == Snoozed => (ended(&[Snoozed]), SNOOZES + 1),
             Some(Reason::TaskFailed | Reason::TimedOut) if !told => {
                 (ended(&[Failed, TimedOut]), self.failed)
@@ -108,9 +120,12 @@ impl Allowed {
 
     fn counts(&self, run: &Run, report: &mut Report) {
         use AttemptOutcome::{Cancelled, Failed, Lost, Snoozed, TimedOut, Undelivered};
-        let kinds: [(&str, &[AttemptOutcome], usize); 4] = [
+        // The last may be what ended a run that was cancelled.
+        let stops = self.stops() + usize::from(run.state == RunState::Cancelled);
+        let kinds: [(&str, &[AttemptOutcome], usize); 5] = [
             ("failed", &[Failed, TimedOut], self.failed),
-            ("were lost", &[Lost, Cancelled], self.lost),
+            ("were lost", &[Lost], self.lost),
+            ("were stopped", &[Cancelled], stops),
             ("were put off", &[Snoozed], SNOOZES + 1),
             ("never arrived", &[Undelivered], UNDELIVERED),
         ];

@@ -15,12 +15,14 @@ use crate::output::{Output, text};
 ///
 /// Of the times that the job's schedule, as it is now, has from --from up to --to, itself not
 /// included: those without a run unless --which says otherwise. The live schedule goes on as
-/// if there were no backfill. Prints the id of the backfill.
+/// if there were no backfill; with --obey-overlap its runs and those of the schedule count
+/// together. Prints the id of the backfill.
 ///
 ///     drumtower backfill create report --from -7d --to now --dry-run
 ///     drumtower backfill create report --from 2026-01-01T00:00:00Z --to 2026-02-01T00:00:00Z
 ///     drumtower backfill create report --from -1d --to now --which failed --max-active 4 --wait
 ///     drumtower backfill create report --from -1d --to now --which all --order newest_first
+///     drumtower backfill create report --from -1d --to now --obey-overlap
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Create {
@@ -47,6 +49,13 @@ pub struct Create {
     /// Parameters instead of the job's own, as JSON
     #[arg(short, long, value_name = "JSON")]
     params: Option<String>,
+    /// Count its runs for the job's `overlap`: while as many are under way as may be, it waits
+    /// before it makes the next
+    #[arg(long)]
+    obey_overlap: bool,
+    /// Make runs also while the job's circuit breaker is open, instead of waiting
+    #[arg(long)]
+    force: bool,
     /// An idempotency key: the same key gives the same backfill for 24 hours
     #[arg(short, long, conflicts_with = "dry_run")]
     key: Option<String>,
@@ -98,6 +107,12 @@ impl Create {
         ];
         for (key, value) in given {
             body.insert(key.to_owned(), value);
+        }
+        if self.obey_overlap {
+            body.insert("overlap".to_owned(), Value::from("obey"));
+        }
+        if self.force {
+            body.insert("force".to_owned(), Value::from(true));
         }
         if let Some(params) = &self.params {
             body.insert("params".to_owned(), crate::params::parse(params)?);

@@ -4,6 +4,8 @@ mod create;
 mod wait;
 mod words;
 
+pub use words::progress;
+
 use clap::{Args, Subcommand};
 use drumtower_core::model::NamespaceName;
 

@@ -39,6 +39,16 @@ pub fn standing(backfill: &Value) -> String {
     )
 }
 
+/// Why it makes no run although it could.
+fn held(backfill: &Value) -> Option<&'static str> {
+    match backfill["held"].as_str()? {
+        "breaker" => Some(
+            "until the job's circuit breaker lets runs through: `drumtower job reset-breaker` closes it",
+        ),
+        _ => Some("until a run of its job ends: as many are under way as its overlap allows"),
+    }
+}
+
 pub fn describe(backfill: &Value, view: View) -> String {
     let time = |field: &str| Cell::time(backfill, field).words(view);
     let mut lines = vec![
@@ -78,6 +88,15 @@ pub fn describe(backfill: &Value, view: View) -> String {
             format!("{} by {}", time("created"), text(backfill, "actor")),
         ),
     ];
+    if backfill["overlap"] == "obey" {
+        lines.push(("overlap", "its runs count".to_owned()));
+    }
+    if backfill["force"] == true {
+        lines.push(("breaker", "is passed by".to_owned()));
+    }
+    if let Some(why) = held(backfill) {
+        lines.push(("waits", why.to_owned()));
+    }
     for (word, field) in [("at", "cursor"), ("ended", "ended")] {
         let at = text(backfill, field);
         if !at.is_empty() {

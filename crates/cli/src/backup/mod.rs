@@ -12,6 +12,7 @@ use drumtower_store::sqlite::backup::{self, Found, Reason, Request, Stage};
 use serde_json::{Value, json};
 
 use crate::client::{Call, Client};
+use crate::config;
 use crate::connect::{Connect, require_data_dir};
 use crate::failure::{Failure, Result};
 use crate::output::{Cell, Column, Output, Progress, View, bytes, exact, pairs, text};
@@ -136,6 +137,10 @@ impl Backup {
     fn make_here(&self) -> Result<Found> {
         let data = require_data_dir(self.connect.data.as_deref())?;
         let data = std::path::absolute(&data).map_err(|error| Failure::file(&data, &error))?;
+        let database = config::server::database_of(&data)?;
+        if !database.is_embedded() {
+            return Err(backup::Error::Elsewhere(database.to_string()).into());
+        }
         let directory = match &self.directory {
             Some(given) => {
                 std::path::absolute(given).map_err(|error| Failure::file(given, &error))?

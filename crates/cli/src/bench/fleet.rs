@@ -27,6 +27,8 @@ pub struct Fleet {
 /// Where and with what a fleet works.
 pub struct Setup<'a> {
     pub data: &'a Path,
+    /// The address of a database, if the state is not kept in `data`.
+    pub store: Option<&'a str>,
     /// The directory of samples, journals and what the processes say.
     pub notes: &'a Path,
     pub workers: u32,
@@ -59,6 +61,7 @@ impl Setup<'_> {
     pub fn start_server(&self, port: u16) -> Result<Process> {
         Process::start("server", self.notes, |command| {
             command.arg("serve").arg("--data").arg(self.data);
+            command.env("DRUMTOWER_STORE", self.store.unwrap_or("sqlite"));
             command.args(["--listen", &format!("127.0.0.1:{port}")]);
         })
     }

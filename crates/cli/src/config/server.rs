@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use drumtower_core::lease::Terms;
 use drumtower_server::serve::{self, Options};
+use drumtower_store::Address;
 
 use super::{Given, Key, Kind, Settings, Value};
 use crate::connect::{DEFAULT_LISTEN, no_home, own_dir};
@@ -15,12 +16,18 @@ pub const KEYS: &[Key] = &[
     Key::new("data", "DRUMTOWER_DATA", Kind::Path)
         .flag("--data")
         .unset("~/.local/share/drumtower"),
+    Key::new("store", "DRUMTOWER_STORE", Kind::Text(store))
+        .flag("--store")
+        .default("sqlite")
+        .secret(),
     Key::new("listen", "DRUMTOWER_LISTEN", Kind::Address)
         .flag("--listen")
         .default(DEFAULT_LISTEN),
     Key::new("insecure", "DRUMTOWER_INSECURE", Kind::Switch)
         .flag("--insecure")
         .default("false"),
+    Key::new("advertise", "DRUMTOWER_ADVERTISE", Kind::Text(advertised)).flag("--advertise"),
+    Key::new("peer_ca", "DRUMTOWER_PEER_CA", Kind::Path),
     Key::new("lease", "DRUMTOWER_LEASE", Kind::Duration).default("15s"),
 ];
 
@@ -33,12 +40,42 @@ pub struct Flags {
     /// Where everything is kept; ~/.local/share/drumtower unless given
     #[arg(long, env = "DRUMTOWER_DATA", value_name = "DIR")]
     data: Option<PathBuf>,
+    /// Where the state is kept: `sqlite`, in the data directory, or postgres://USER:PASSWORD@HOST:PORT/DATABASE
+    #[arg(
+        long,
+        env = "DRUMTOWER_STORE",
+        hide_env_values = true,
+        value_name = "STORE"
+    )]
+    store: Option<String>,
     /// The address and port to listen on, 127.0.0.1:7070 unless given; port 0 takes a free one
     #[arg(long, env = "DRUMTOWER_LISTEN", value_name = "ADDRESS", value_parser = address)]
     listen: Option<SocketAddr>,
     /// Serve other machines although nothing is encrypted
     #[arg(long)]
     insecure: bool,
+    /// The URL by which other servers on the same database reach this one; made of --listen unless given
+    #[arg(long, env = "DRUMTOWER_ADVERTISE", value_name = "URL", value_parser = advertise)]
+    advertise: Option<String>,
+}
+
+/// Scheme, host and port, and nothing behind them.
+fn advertised(text: &str) -> std::result::Result<(), String> {
+    let rest = text
+        .strip_prefix("https://")
+        .or(text.strip_prefix("http://"));
+    let place = rest.map(|rest| rest.strip_suffix('/').unwrap_or(rest));
+    let strange = |letter: char| letter.is_whitespace() || "/?#@".contains(letter);
+    match place.is_some_and(|place| !place.is_empty() && !place.contains(strange)) {
+        true => Ok(()),
+        false => Err(format!(
+            "`{text}` is not where a server is reached: give https://HOST:PORT"
+        )),
+    }
+}
+
+fn advertise(text: &str) -> std::result::Result<String, String> {
+    advertised(text).map(|()| text.to_owned())
 }
 
 fn address(text: &str) -> std::result::Result<SocketAddr, &'static str> {
@@ -46,12 +83,31 @@ fn address(text: &str) -> std::result::Result<SocketAddr, &'static str> {
     text.parse().map_err(|_| right)
 }
 
+/// The parser of flags would repeat what it refuses, and it may hold a password; so a flag is looked at with the rest.
+fn store(text: &str) -> std::result::Result<(), String> {
+    text.parse::<Address>().map(drop)
+}
+
+/// Where the state is kept that belongs to a data directory.
+pub fn database_of(data: &std::path::Path) -> Result<Address> {
+    let given = Given::default().path("data", Some(&data.to_owned()));
+    database(&super::Source::default().settle(given)?)
+}
+
+fn database(settings: &Settings) -> Result<Address> {
+    let text = settings.text("store").unwrap_or_default();
+    text.parse()
+        .map_err(|why| Failure::usage(format!("store: {why}")))
+}
+
 impl Flags {
     pub fn given(&self) -> Given {
         Given::default()
             .path("data", self.data.as_ref())
+            .text("store", self.store.as_ref())
             .set("listen", self.listen.map(Value::Address))
             .switch("insecure", self.insecure)
+            .text("advertise", self.advertise.as_ref())
     }
 }
 
@@ -65,11 +121,19 @@ pub fn options(settings: &Settings) -> Result<Options> {
         .ok_or_else(|| Failure::usage("there is no address to listen on"))?;
     let mut options = Options::new(data, listen);
     options.insecure = settings.switch("insecure");
+    options.database = database(settings)?;
     options.tls = super::tls::options(settings)?;
+    options.cluster.advertise = settings.text("advertise");
+    options.cluster.ca = settings.path("peer_ca").map(ToOwned::to_owned);
     options.driver.engine.host = drumtower_sdk::host_name();
     options.driver.engine.terms = terms(settings)?;
     super::logs::apply(settings, &mut options);
     super::backup::apply(settings, &mut options)?;
+    if options.backup.every.is_some() && !options.database.is_embedded() {
+        return Err(Failure::usage(
+            "backup.every: backups are made of an embedded store only; back up PostgreSQL with its own means, and leave the key out",
+        ));
+    }
     super::notify::apply(settings, &mut options)?;
     Ok(options)
 }

@@ -231,3 +231,29 @@ fn what_is_shown_as_a_file_reads_as_the_same_settings() {
             .all(|item| item["key"] != Json::Null)
     );
 }
+
+#[test]
+fn an_address_for_other_servers_is_a_url_without_a_path() {
+    for sound in [
+        "http://127.0.0.1:7070",
+        "https://one.example",
+        "https://[::1]:7070/",
+    ] {
+        let settings = settings(Given::default(), &[("DRUMTOWER_ADVERTISE", sound)], "");
+        let options = server::options(&settings).expect("sound");
+        assert_eq!(options.cluster.advertise.as_deref(), Some(sound));
+    }
+    for wrong in [
+        "one.example:7070",
+        "https://",
+        "ftp://one",
+        "https://one/api",
+        "https://a@b",
+    ] {
+        let text = faults(&format!("advertise = \"{wrong}\"")).join("\n");
+        assert!(
+            text.contains(wrong) && text.contains("https://HOST:PORT"),
+            "{text}"
+        );
+    }
+}

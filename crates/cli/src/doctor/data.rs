@@ -3,10 +3,10 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use drumtower_store::{Error, sqlite};
+use drumtower_store::{Address, Error, sqlite};
 
-use super::Findings;
-use crate::config::{Given, Source};
+use super::{Findings, shared};
+use crate::config::server::database_of;
 use crate::output::bytes;
 
 const MIB: u64 = 1 << 20;
@@ -47,9 +47,10 @@ pub fn check(dir: &Path, deep: bool, findings: &mut Findings) {
         findings.ok("data", format!("{shown} is yours alone"));
     }
     space(dir, findings);
-    configuration(dir, findings);
-    if deep {
-        database(dir, findings);
+    match configuration(dir, findings) {
+        Some(address) if !address.is_embedded() => shared::check(&address, findings),
+        _ if deep => database(dir, findings),
+        _ => {}
     }
 }
 
@@ -85,15 +86,21 @@ fn free_of(path: &Path) -> Option<(u64, u64)> {
     (!failed).then(|| (free.saturating_mul(unit), all.saturating_mul(unit)))
 }
 
-fn configuration(dir: &Path, findings: &mut Findings) {
-    let given = Given::default().path("data", Some(&dir.to_owned()));
-    match Source::default().settle(given) {
-        Ok(_) => findings.ok("config", "can be read"),
-        Err(failure) => findings.fail(
-            "config",
-            failure.message(),
-            "`drumtower config check` says where",
-        ),
+/// Where the state is kept, if the configuration can be read.
+fn configuration(dir: &Path, findings: &mut Findings) -> Option<Address> {
+    match database_of(dir) {
+        Ok(address) => {
+            findings.ok("config", "can be read");
+            Some(address)
+        }
+        Err(failure) => {
+            findings.fail(
+                "config",
+                failure.message(),
+                "`drumtower config check` says where",
+            );
+            None
+        }
     }
 }
 

@@ -1,11 +1,12 @@
 //! `drumtower doctor`: whether an installation is well, each finding with what to do about it.
 //!
 //! [`server`] asks the server as any client does, [`data`] looks at the data directory on the server's machine, and
-//! [`machine`] at the machine itself. Nothing is changed.
+//! [`machine`] at the machine itself; [`shared`] asks the database that servers share. Nothing is changed.
 
 mod data;
 mod machine;
 mod server;
+mod shared;
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;

@@ -25,6 +25,7 @@ use crate::output::{Cell, Format, Output, View, say, write};
 ///     drumtower job create disk --every 1h --shell 'df -h | sort'
 ///     drumtower job create greet --param name=Ada -- sh -c 'echo "$DRUMTOWER_PARAMS"'
 ///     drumtower job create ping --every 1m --http https://example.com/health
+///     drumtower job create load --after extract --after check -- /usr/local/bin/load
 ///     drumtower job create bill --handler bill --dry-run
 ///
 /// --dry-run prints the manifest instead, for a file to keep and to `drumtower apply`.
@@ -141,6 +142,7 @@ fn refused(error: SpecError) -> Failure {
         "task.exec.cwd" | "task.exec.user" | "task.exec.stdin" | "task.exec.shell" => {
             error.field.replace("task.exec.", "--")
         }
+        "after.jobs" => "--after".to_owned(),
         "task.http.url" => "--http".to_owned(),
         "task.http.body" => "--body".to_owned(),
         field if field.starts_with("labels") => "--label".to_owned(),

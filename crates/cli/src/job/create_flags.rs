@@ -23,6 +23,15 @@ pub struct Times {
     /// Again this long after the end of the last scheduled run
     #[arg(long, value_name = "DURATION")]
     after_end: Option<String>,
+    /// After runs of another job have ended; may be repeated
+    #[arg(long, value_name = "JOB")]
+    after: Vec<String>,
+    /// Whether it takes a run of each --after, or runs after every run of any: all, any
+    #[arg(long, value_name = "CHOICE", value_parser = ["all", "any"], hide_possible_values = true, requires = "after")]
+    after_need: Option<String>,
+    /// Which ends of --after count: success, failure, either
+    #[arg(long, value_name = "CHOICE", value_parser = ["success", "failure", "either"], hide_possible_values = true, requires = "after")]
+    after_on: Option<String>,
     /// The time zone of --cron and of a local --at, an IANA name such as Europe/Berlin
     #[arg(long, value_name = "ZONE")]
     timezone: Option<String>,
@@ -86,6 +95,15 @@ impl Times {
         if !entries.is_empty() {
             keys.insert("schedule".to_owned(), Value::Array(entries));
         }
+        group(
+            keys,
+            "after",
+            [
+                ("jobs", some(&self.after)),
+                ("need", self.after_need.clone().map(Value::from)),
+                ("on", self.after_on.clone().map(Value::from)),
+            ],
+        );
         group(
             keys,
             "calendar",

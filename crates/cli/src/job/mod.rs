@@ -1,6 +1,7 @@
 //! `drumtower job`: definitions, and triggering them.
 
 mod act;
+mod after;
 mod create;
 mod create_flags;
 mod edit;
@@ -82,6 +83,9 @@ pub struct List {
     /// Only jobs whose names begin with this
     #[arg(long)]
     prefix: Option<String>,
+    /// Only jobs with this text in their namespace/name or in a label
+    #[arg(long, value_name = "TEXT")]
+    search: Option<String>,
     /// Only jobs that are paused
     #[arg(long, conflicts_with = "active")]
     paused: bool,
@@ -208,7 +212,11 @@ fn schedule(job: &Value) -> String {
             .trim_end()
             .to_owned()
     });
-    let lines: Vec<String> = lines.collect();
+    let after = job.pointer("/spec/after/jobs").and_then(Value::as_array);
+    let names = after.into_iter().flatten().filter_map(Value::as_str);
+    let names: Vec<&str> = names.collect();
+    let after = (!names.is_empty()).then(|| format!("after {}", names.join(", ")));
+    let lines: Vec<String> = lines.chain(after).collect();
     if lines.is_empty() {
         "by trigger".to_owned()
     } else {
@@ -257,7 +265,8 @@ impl List {
             let call = Call::get("/api/v1/jobs")
                 .maybe("namespace", self.namespace.as_ref())
                 .maybe("paused", paused)
-                .maybe("prefix", self.prefix.as_ref());
+                .maybe("prefix", self.prefix.as_ref())
+                .maybe("search", self.search.as_ref());
             self.labels
                 .iter()
                 .fold(call, |call, label| call.query("label", label))
@@ -316,6 +325,7 @@ fn describe(job: &Value, view: View) -> String {
         lines.push(("queued", text(job, "queued")));
     }
     lines.extend(breaker(job, view).map(|words| ("breaker", words)));
+    lines.extend(after::told(job, view));
     if job
         .get("last_unfired")
         .is_some_and(|range| !range.is_null())
@@ -388,6 +398,8 @@ mod tests {
         let job = json!({"spec": {"schedule": [{"after_end": "5m"}]}});
         assert_eq!(schedule(&job), "after end 5m");
         assert_eq!(schedule(&json!({"spec": {}})), "by trigger");
+        let job = json!({"spec": {"schedule": [{"every": "5s"}], "after": {"jobs": ["a", "b"]}}});
+        assert_eq!(schedule(&job), "every 5s, after a, b");
     }
 
     #[test]

@@ -101,7 +101,7 @@ pub struct Release {
     connect: Connect,
 }
 
-/// List the locks that are held
+/// List the locks that are held, and how many wait for each
 ///
 ///     drumtower lock list
 ///     drumtower lock list -n billing
@@ -117,7 +117,7 @@ pub struct List {
     connect: Connect,
 }
 
-/// Show who holds a lock
+/// Show who holds a lock, and how many wait for it
 ///
 ///     drumtower lock show import
 #[derive(Args, Debug)]
@@ -181,6 +181,10 @@ const COLUMNS: &[Column] = &[
     Column {
         head: "TTL",
         cell: |lock| Cell::Text(ttl(lock)),
+    },
+    Column {
+        head: "WAITING",
+        cell: |lock| Cell::text(lock, "waiting"),
     },
     Column {
         head: "BY",
@@ -267,6 +271,7 @@ fn shown(lock: &Value, view: View) -> String {
         ("owner", text(lock, "owner")),
         ("acquired", Cell::time(lock, "acquired").words(view)),
         ("ttl", ttl(lock)),
+        ("waiting", text(lock, "waiting")),
         ("by", text(lock, "actor")),
         ("fence", text(lock, "fence")),
     ])

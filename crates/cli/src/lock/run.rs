@@ -1,9 +1,12 @@
 //! `drumtower lock run`: a command that runs only while a lock is held.
 
+use std::future::Future;
 use std::io::IsTerminal;
 use std::os::unix::process::ExitStatusExt;
+use std::pin::Pin;
 use std::process::{Command, ExitStatus};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::task::Poll;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -23,7 +26,8 @@ use crate::output::say;
 /// end. The exit code is that of the command; 4 if the lock was not free in time. If the
 /// lock cannot be renewed, because the server or the network is gone, the command is
 /// terminated, and killed before anyone else can hold the lock. It is killed too if this
-/// program is; what it leaves in the background is not reached.
+/// program is; what it leaves in the background is not reached. Signals are passed on to it,
+/// unless they were ignored already when this program was started, as under nohup.
 ///
 ///     drumtower lock run nightly-import -- ./import.sh
 ///     drumtower lock run deploy --wait 10m --ttl 1m -- make deploy
@@ -62,9 +66,11 @@ impl Run {
         };
         let client = Client::new(&self.connect)?;
         let name = self.lock.name.clone();
-        let mut guard = Guard::acquire(client, self.lock, &owner, self.ttl, self.wait)?;
+        let mut signals = Signals::heed()?;
+        let (lock, ttl, wait) = (self.lock, self.ttl, self.wait);
+        let mut guard =
+            signals.unless_heard(move || Guard::acquire(client, lock, &owner, ttl, wait))?;
         let (program, arguments) = self.command.split_first().unwrap_or((&name, &[]));
-        let signals = Signals::heed()?;
         let mut command = Command::new(program);
         command
             .args(arguments)
@@ -140,7 +146,17 @@ fn signal(process: u32, signal: i32) {
     unsafe { libc::kill(process, signal) };
 }
 
-/// Signals that would end this program: passed on to the command, whose end ends it.
+fn is_ignored(signal: i32) -> bool {
+    // SAFETY: a zeroed `sigaction` is one to be written to; nothing is set.
+    unsafe {
+        let mut current: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(signal, std::ptr::null(), &raw mut current) == 0
+            && current.sa_sigaction == libc::SIG_IGN
+    }
+}
+
+/// Signals that would end this program. While it waits for the lock they do, and the server sees that nobody waits any more;
+/// then they are passed on to the command, whose end ends it.
 struct Signals {
     runtime: tokio::runtime::Runtime,
     heard: Vec<(i32, tokio::signal::unix::Signal)>,
@@ -154,13 +170,42 @@ impl Signals {
             .build()
             .map_err(failed)?;
         let inside = runtime.enter();
-        let heard = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP].map(|number| {
+        // What the parent had ignored, as `nohup` does, stays ignored, by the command too.
+        let numbers = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP].into_iter();
+        let heard = numbers.filter(|number| !is_ignored(*number)).map(|number| {
             let kind = tokio::signal::unix::SignalKind::from_raw(number);
             Ok((number, tokio::signal::unix::signal(kind).map_err(failed)?))
         });
-        let heard = heard.into_iter().collect::<Result<_>>()?;
+        let heard = heard.collect::<Result<_>>()?;
         drop(inside);
         Ok(Self { runtime, heard })
+    }
+
+    /// What `wait` brings, unless a signal comes first. One that comes at the same time is left for the command.
+    fn unless_heard<T: Send + 'static>(
+        &mut self,
+        wait: impl FnOnce() -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let (tell, mut brought) = tokio::sync::oneshot::channel();
+        thread::spawn(move || tell.send(wait()));
+        let heard = &mut self.heard;
+        let first = std::future::poll_fn(|context| {
+            if let Poll::Ready(brought) = Pin::new(&mut brought).poll(context) {
+                return Poll::Ready(Ok(brought));
+            }
+            let mut signals = heard.iter_mut();
+            match signals
+                .find_map(|(number, it)| it.poll_recv(context).is_ready().then_some(*number))
+            {
+                Some(number) => Poll::Ready(Err(number)),
+                None => Poll::Pending,
+            }
+        });
+        match self.runtime.block_on(first) {
+            Ok(Ok(brought)) => brought,
+            Ok(Err(_)) => Err(Failure::failed("the lock cannot be waited for")),
+            Err(number) => std::process::exit(128 + number),
+        }
     }
 
     fn pass_on(self, process: u32) {

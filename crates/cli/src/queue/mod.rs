@@ -266,7 +266,11 @@ fn describe(queue: &Value, view: View) -> String {
         None | Some(0) => String::new(),
         Some(parked) => format!(", {parked} of them in the store only"),
     };
-    lines.push(("waiting", format!("{}{parked}", text(queue, "depth"))));
+    let held = match queue["held"].as_u64() {
+        None | Some(0) => String::new(),
+        Some(held) => format!(", {held} held back by limits"),
+    };
+    lines.push(("waiting", format!("{}{parked}{held}", text(queue, "depth"))));
     if !queue["oldest"].is_null() {
         lines.push(("oldest", time("oldest")));
     }

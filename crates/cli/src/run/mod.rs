@@ -86,6 +86,8 @@ enum Origin {
     Api,
     /// A backfill
     Backfill,
+    /// The end of a run of another job
+    After,
 }
 
 impl Origin {
@@ -94,6 +96,7 @@ impl Origin {
             Self::Schedule => "schedule",
             Self::Api => "api",
             Self::Backfill => "backfill",
+            Self::After => "after",
         }
     }
 }

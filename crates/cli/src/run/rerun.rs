@@ -18,6 +18,7 @@ use crate::output::{Output, text};
 ///     drumtower run rerun run_06d4ztbp00000 --params '{"month": "2026-02"}' --wait
 ///     drumtower run rerun run_06d4ztbp00000 --original --delay 10m
 ///     drumtower run rerun run_06d4ztbp00000 --resume
+///     drumtower run rerun run_06d4ztbp00000 --obey-overlap
 #[derive(Args, Debug)]
 #[command(verbatim_doc_comment)]
 pub struct Rerun {
@@ -41,6 +42,9 @@ pub struct Rerun {
     /// Start it at this instant, in RFC 3339
     #[arg(long, value_name = "INSTANT")]
     at: Option<String>,
+    /// Count it for the job's `overlap`: it waits or is refused when the job is full
+    #[arg(long)]
+    obey_overlap: bool,
     /// Wait for the new run to end; the exit code is 0 only if it is COMPLETED
     #[arg(short, long)]
     wait: bool,
@@ -62,6 +66,9 @@ impl Rerun {
         }
         if self.resume {
             body.insert("resume".to_owned(), Value::from(true));
+        }
+        if self.obey_overlap {
+            body.insert("overlap".to_owned(), Value::from("obey"));
         }
         for (key, given) in [("delay", &self.delay), ("at", &self.at)] {
             if let Some(given) = given {

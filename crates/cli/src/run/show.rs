@@ -155,6 +155,8 @@ pub fn describe(run: &Value, view: View) -> String {
     ];
     let repeated = Some(text(run, "rerun_of")).filter(|run| !run.is_empty());
     lines.extend(repeated.map(|run| ("repeats", run)));
+    let parent = Some(text(run, "parent_run")).filter(|run| !run.is_empty());
+    lines.extend(parent.map(|run| ("after", run)));
     lines.extend(words_of_progress(run).map(|words| ("progress", words)));
     lines.extend(words_of_checkpoint(run, view).map(|words| ("checkpoint", words)));
     let optional = [

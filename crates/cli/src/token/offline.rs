@@ -7,7 +7,7 @@ use std::path::Path;
 
 use drumtower_core::change::ChangeSet;
 use drumtower_core::model::{
-    Actor, Epoch, NamespaceName, Role, SegmentId, SegmentRow, TokenId, TokenRow,
+    Actor, Epoch, Member, NamespaceName, Role, SegmentId, SegmentRow, TokenId, TokenRow,
 };
 use drumtower_server::auth::Secret;
 use drumtower_server::auth::first_start::RESERVED;
@@ -32,6 +32,10 @@ impl Offline {
     /// `None` when a server is running on this directory: it is the one to ask.
     pub fn open(data: &Path) -> Result<Option<Self>> {
         if !data.join(sqlite::FILE).is_file() {
+            // Its state is elsewhere, and it knows where.
+            if data.join(URL_FILE).is_file() {
+                return Ok(None);
+            }
             return Err(Failure::usage(format!("{} holds no store", data.display()))
                 .remedy("name the data directory of a server with --data"));
         }
@@ -142,7 +146,7 @@ impl Offline {
             .collect();
         let session = self
             .writer
-            .begin_session(&Actor::new("offline"), SESSION_MS)?;
+            .begin_session(&Member::alone("offline"), SESSION_MS)?;
         let mut changes = ChangeSet {
             session,
             seq: 1,

@@ -19,7 +19,7 @@ impl Pane {
 
     pub fn title(self) -> &'static str {
         match self {
-            Self::Lines => "waiting for workers",
+            Self::Lines => "waiting",
             Self::Workers => "workers",
             Self::Failing => "failing jobs",
         }
@@ -33,6 +33,7 @@ impl Pane {
                 "PRIORITY",
                 "WEIGHT",
                 "WAITING",
+                "HELD",
                 "OLDEST",
                 "WORKERS",
             ],
@@ -344,6 +345,7 @@ fn line(item: &Value, now_ms: Option<i64>) -> Row {
         count(item, "priority"),
         count(item, "weight"),
         (format!("{waiting}{}", if parked { "+" } else { "" }), key),
+        count(item, "held"),
         (oldest, Key::Number(waits.unwrap_or(0) as f64)),
         count(item, "workers"),
     ])
@@ -400,9 +402,9 @@ mod tests {
                 {"up_to_s": null, "count": buckets[2]},
             ],
             "lines": [
-                {"namespace": "a", "need": "exec", "priority": 2, "weight": 1, "waiting": 5, "parked": true,
+                {"namespace": "a", "need": "exec", "priority": 2, "weight": 1, "waiting": 5, "held": 4, "parked": true,
                  "oldest": "2026-01-01T00:00:00.000Z", "workers": 0},
-                {"namespace": "b", "need": "http", "priority": 2, "weight": 1, "waiting": 50, "parked": false,
+                {"namespace": "b", "need": "http", "priority": 2, "weight": 1, "waiting": 50, "held": 0, "parked": false,
                  "oldest": null, "workers": 3},
             ],
         })
@@ -436,9 +438,9 @@ mod tests {
     fn rows_are_sorted_and_filtered() {
         let mut model = Model::new(answer(10, 0, [0; 3]));
         let first = |model: &Model| model.rows(Pane::Lines)[0].cells.join(" ");
-        assert_eq!(first(&model), "b http 2 1 50 - 3");
-        model.sorted[Pane::Lines as usize] = 5;
-        assert_eq!(first(&model), "a exec 2 1 5+ 10.0s 0");
+        assert_eq!(first(&model), "b http 2 1 50 0 - 3");
+        model.sorted[Pane::Lines as usize] = 6;
+        assert_eq!(first(&model), "a exec 2 1 5+ 4 10.0s 0");
         model.filter = "http".to_owned();
         assert_eq!(model.rows(Pane::Lines).len(), 1);
     }

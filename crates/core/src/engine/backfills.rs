@@ -3,7 +3,8 @@
 //! Each goes through the times of its interval in pages that are read beside the loop, and makes a run of the next fitting
 //! time whenever fewer of its runs are under way than it may have. The end of one of its runs makes the next. What it
 //! makes is an ordinary run with a nominal time and the priority of the backfill; the live schedule knows nothing of it:
-//! not its cursor, nor its count of fires, nor its overlap, nor a schedule that counts from the end of the last run.
+//! not its cursor, nor its count of fires, nor a schedule that counts from the end of the last run; of its overlap only when
+//! the backfill obeys that. Whether the job takes one more run is asked in `hold_backfill.rs`.
 //!
 //! Invariants:
 //! - the cursor, the counts and the runs change in one batch, and the row is compared with what it was;
@@ -12,14 +13,14 @@
 //!
 //! A pause drops the page: what became of the times meanwhile is read anew when it goes on.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use crate::backfill::{Page, Pick};
 use crate::fault::{Fault, armed};
 use crate::model::{
     Actor, AuditAction, AuditKind, AuditObject, BackfillId, BackfillMark, BackfillOrder,
-    BackfillRow, BackfillState, JobId, Now, Origin, Run, WallMs,
+    BackfillRow, BackfillState, JobId, NamespaceName, Now, Origin, Run, Standing, WallMs,
 };
 
 use super::deeds::Told;
@@ -33,7 +34,7 @@ pub(super) struct Held {
     pub(super) row: BackfillRow,
     /// The step that the store has once the last batch taken is durable; `None` when the row is new.
     stored: Option<u64>,
-    compiled: Arc<Compiled>,
+    pub(super) compiled: Arc<Compiled>,
     /// Times to make runs of, in order.
     picks: VecDeque<Pick>,
     /// What comes after them.
@@ -56,7 +57,13 @@ enum Rest {
 
 #[derive(Debug, Default)]
 pub(super) struct Backfills {
-    open: BTreeMap<BackfillId, Held>,
+    pub(super) open: BTreeMap<BackfillId, Held>,
+    /// Those of each job.
+    by_job: BTreeMap<JobId, BTreeSet<BackfillId>>,
+    /// Those that wait until their job takes one more run.
+    pub(super) held: BTreeMap<JobId, BTreeSet<BackfillId>>,
+    /// Jobs of those that something changed for.
+    pub(super) stirred: BTreeSet<JobId>,
     /// Those that are over as they ended, until the store tells the same; `None` when there is no such.
     over: Marks<BackfillId, Option<Box<BackfillRow>>>,
 }
@@ -82,28 +89,28 @@ impl Backfills {
         self.over.forget(safe);
     }
 
-    /// How many are not over.
-    pub(super) fn running(&self) -> usize {
-        let held = self.open.values();
-        held.filter(|held| !held.row.state.is_over()).count()
+    /// How many of a namespace are not over.
+    pub(super) fn running(&self, namespace: &NamespaceName) -> usize {
+        let rows = self.open.values().map(|held| &held.row);
+        let of = rows.filter(|row| row.namespace == *namespace);
+        of.filter(|row| !row.state.is_over()).count()
     }
 
     /// One of the job that is not over and has times of the interval.
     pub(super) fn in_the_way(&self, job: JobId, from: WallMs, to: WallMs) -> Option<BackfillId> {
-        let mut rows = self.open.values().map(|held| &held.row);
-        let overlapping =
-            rows.find(|row| row.job == job && !row.state.is_over() && row.overlaps(from, to));
-        overlapping.map(|row| row.id)
+        let overlapping = |row: &BackfillRow| !row.state.is_over() && row.overlaps(from, to);
+        let mut ids = self.of_job(job).into_iter();
+        ids.find(|id| self.get(*id).is_some_and(overlapping))
     }
 
     /// Whether one that is open needs the job in memory.
     pub(super) fn need(&self, job: JobId) -> bool {
-        self.open.values().any(|held| held.row.job == job)
+        self.by_job.contains_key(&job)
     }
 
     pub(super) fn of_job(&self, job: JobId) -> Vec<BackfillId> {
-        let held = self.open.values().filter(|held| held.row.job == job);
-        held.map(|held| held.row.id).collect()
+        let ids = self.by_job.get(&job).into_iter().flatten();
+        ids.copied().collect()
     }
 
     /// The row as it goes into the batch that is taken, and the step that the store has.
@@ -140,7 +147,9 @@ impl Engine {
             picks: VecDeque::new(),
             rest: Rest::Unread,
         };
-        self.backfills.open.insert(held.row.id, held);
+        let (job, id) = (held.row.job, held.row.id);
+        self.backfills.by_job.entry(job).or_default().insert(id);
+        self.backfills.open.insert(id, held);
     }
 
     /// One that did not exist.
@@ -168,8 +177,11 @@ impl Engine {
             if row.state != BackfillState::Running || (full && !armed(Fault::BackfillUnbounded)) {
                 break;
             }
-            if let Some(pick) = held.picks.pop_front() {
-                self.make_picked(now, id, pick);
+            if !held.picks.is_empty() {
+                let Some(standing) = self.next_standing(now, id) else {
+                    break;
+                };
+                self.make_picked(now, id, standing);
                 continue;
             }
             match held.rest {
@@ -196,8 +208,11 @@ impl Engine {
         self.let_backfill_go(id);
     }
 
-    fn make_picked(&mut self, now: Now, id: BackfillId, pick: Pick) {
+    fn make_picked(&mut self, now: Now, id: BackfillId, standing: Standing) {
         let Some(held) = self.backfills.open.get_mut(&id) else {
+            return;
+        };
+        let Some(pick) = held.picks.pop_front() else {
             return;
         };
         let compiled = Arc::clone(&held.compiled);
@@ -213,8 +228,10 @@ impl Engine {
                 backfill: id,
                 priority: row.priority,
             }),
+            standing,
             ..fresh_run(run_id, job, Origin::Backfill, row.actor.clone(), now)
         };
+        let job_id = row.job;
         row.made += 1;
         row.skipped += pick.passed;
         row.cursor = Some(pick.at);
@@ -223,14 +240,14 @@ impl Engine {
             && let Some(next) = job.schedule.next_nominal
         {
             job.schedule.fired_through = next;
-            let job = row.job;
-            self.plan_next(job);
-            self.arm_job(job);
+            self.plan_next(job_id);
+            self.arm_job(job_id);
         }
         if !armed(Fault::BackfillNotWritten) {
             self.note_backfill(id);
         }
         self.create_run(run, &compiled);
+        self.note_probe(now, job_id, run_id, now.wall);
     }
 
     /// A page of times has come.
@@ -262,6 +279,7 @@ impl Engine {
 
     /// It makes no more runs; those under way are left to themselves.
     pub(super) fn end_backfill(&mut self, now: Now, id: BackfillId, state: BackfillState) {
+        self.release_backfill(id);
         if let Some(held) = self.backfills.open.get_mut(&id) {
             held.row.state = state;
             held.row.ended = Some(now.wall);
@@ -279,6 +297,12 @@ impl Engine {
         let seq = self.building_seq();
         if let Some(held) = self.backfills.open.remove(&id) {
             let job = held.row.job;
+            if let Some(ids) = self.backfills.by_job.get_mut(&job) {
+                ids.remove(&id);
+                if ids.is_empty() {
+                    self.backfills.by_job.remove(&job);
+                }
+            }
             self.backfills.over.put(id, seq, Some(Box::new(held.row)));
             self.consider(job);
         }
@@ -297,6 +321,7 @@ impl Engine {
 
     /// Stops or goes on making runs; what was read of the times is read anew.
     pub(super) fn set_backfill_state(&mut self, now: Now, id: BackfillId, state: BackfillState) {
+        self.release_backfill(id);
         if let Some(held) = self.backfills.open.get_mut(&id) {
             held.row.state = state;
             held.drop_page();

@@ -12,7 +12,7 @@ use crate::change::{
 };
 use crate::fault::{Fault, armed};
 use crate::model::{
-    AuditEntry, BackfillId, CalendarVersion, Checkpoint, GateKey, IdempotencyEntry, JobId,
+    AuditEntry, BackfillId, CalendarVersion, Checkpoint, Ending, GateKey, IdempotencyEntry, JobId,
     JobVersion, JsonText, Limits, LockRef, NamespaceName, Now, QueueRef, QueueRow, Run, RunId,
     SegmentId, SettingKey, SettingRow, SweepCause, TokenId, Unfired, WallMs, WorkerRef,
 };
@@ -54,6 +54,10 @@ pub(super) struct Building {
     checkpoints: BTreeMap<RunId, Option<Checkpoint>>,
     unfired: BTreeMap<(JobId, WallMs), Unfired>,
     breakers: BTreeSet<JobId>,
+    waits: BTreeSet<JobId>,
+    endings: BTreeMap<RunId, Option<Ending>>,
+    /// Jobs that definitions of the batch name as those before them: a row each.
+    followed: usize,
     counters: BTreeSet<(SegmentId, NamespaceName)>,
     keys: Vec<IdempotencyEntry>,
     tokens: BTreeSet<TokenId>,
@@ -105,6 +109,9 @@ impl std::io::Write for Count {
     }
 }
 
+/// The longest that what is kept of one job that has ended is.
+const ARRIVAL_BYTES: usize = 160;
+
 /// Finished runs pruned by every commit, whatever it finishes itself.
 const PRUNE_FLOOR: usize = 64;
 
@@ -133,6 +140,9 @@ impl Building {
             + self.checkpoints.len()
             + self.unfired.len()
             + self.breakers.len()
+            + self.waits.len()
+            + self.endings.len()
+            + self.followed
             + self.keys.len()
             + self.tokens.len()
             + self.settings.len()
@@ -162,6 +172,7 @@ impl Building {
 
     pub(super) fn version(&mut self, version: JobVersion) {
         self.document_bytes += document_bytes(&version.spec);
+        self.followed += version.spec.after.as_ref().map_or(0, |it| it.jobs.len());
         self.versions.push(version);
     }
 
@@ -175,6 +186,18 @@ impl Building {
 
     pub(super) fn breaker(&mut self, job: JobId) {
         self.breakers.insert(job);
+    }
+
+    /// What is kept of `arrived` jobs changed.
+    pub(super) fn waits(&mut self, job: JobId, arrived: usize) {
+        if self.waits.insert(job) {
+            self.run_bytes += ARRIVAL_BYTES * arrived;
+        }
+    }
+
+    /// `None` when every follower has been told.
+    pub(super) fn ending(&mut self, run: RunId, ending: Option<Ending>) {
+        self.endings.insert(run, ending);
     }
 
     pub(super) fn counters(&mut self, segment: SegmentId, namespace: &NamespaceName) {
@@ -275,9 +298,9 @@ impl Building {
         }
     }
 
-    pub(super) fn run_put_back(&mut self, run: Run) {
+    pub(super) fn run_put_back(&mut self, run: Box<Run>) {
         self.note_parked(&run);
-        let (id, run) = (run.id, Box::new(run));
+        let id = run.id;
         let note = match self.runs.get(&id) {
             Some(RunNote::Inserted | RunNote::Parked(_)) => RunNote::Parked(run),
             _ => RunNote::PutBack(run),
@@ -297,11 +320,10 @@ impl Building {
         self.checkpoints.insert(run, None);
     }
 
-    pub(super) fn run_finished(&mut self, run: Run) {
+    pub(super) fn run_finished(&mut self, run: Box<Run>) {
         self.finished += 1;
         self.run_bytes += payload_bytes(&run);
         let id = run.id;
-        let run = Box::new(run);
         let note = match self.runs.get(&id) {
             Some(RunNote::Inserted | RunNote::Parked(_)) => RunNote::InsertedFinished(run),
             None | Some(RunNote::Updated | RunNote::PutBack(_)) => RunNote::Finished(run),
@@ -363,10 +385,10 @@ impl Engine {
             let change = match note {
                 RunNote::Inserted => RunChange::Insert(self.runs.expect(id).run.clone()),
                 RunNote::Updated => RunChange::Update(self.runs.expect(id).run.clone()),
-                RunNote::Parked(run) => RunChange::Insert(*run),
-                RunNote::PutBack(run) => RunChange::Update(*run),
-                RunNote::Finished(run) => RunChange::Finish(*run),
-                RunNote::InsertedFinished(run) => RunChange::InsertFinished(*run),
+                RunNote::Parked(run) => RunChange::Insert(run),
+                RunNote::PutBack(run) => RunChange::Update(run),
+                RunNote::Finished(run) => RunChange::Finish(run),
+                RunNote::InsertedFinished(run) => RunChange::InsertFinished(run),
             };
             changes.runs.insert(id, change);
         }
@@ -377,6 +399,12 @@ impl Engine {
             .into_iter()
             .map(|id| (id, self.jobs.expect(id).breaker.clone()))
             .collect();
+        changes.waits = built
+            .waits
+            .into_iter()
+            .map(|id| (id, self.jobs.expect(id).waits.clone()))
+            .collect();
+        changes.endings = built.endings;
         for key in built.counters {
             changes.counters.insert(
                 key.clone(),

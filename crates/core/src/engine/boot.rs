@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 
 use crate::change::ChangeSet;
 use crate::model::{
-    BackfillRow, CalendarVersion, Counters, DrainRow, Epoch, GateKey, JobRecord, JobVersion,
-    LockRow, NamespaceName, Now, QueueRow, RateRow, Run, RunState, SegmentId, SegmentRow,
-    SessionId, SettingRow, SweepCause, SweepRow, TokenRow, WallMs,
+    BackfillRow, CalendarVersion, Counters, DrainRow, Ending, Epoch, GateKey, JobRecord,
+    JobVersion, LockRow, NamespaceName, Now, QueueRow, RateRow, Run, RunState, SegmentId,
+    SegmentRow, SessionId, SettingRow, SweepCause, SweepRow, TokenRow, WallMs,
 };
 use crate::wheel::Wheel;
 
@@ -19,6 +19,7 @@ use super::batch::Building;
 use super::calendars::Calendars;
 use super::delays::{Delays, minute_of_key};
 use super::drains::Drains;
+use super::endings::Endings;
 use super::enter_line::Enter;
 use super::evict::Idle;
 use super::fleet::{Fleet, Held};
@@ -64,6 +65,8 @@ pub struct Boot {
     pub drains: Vec<DrainRow>,
     /// Every backfill that is open.
     pub backfills: Vec<BackfillRow>,
+    /// The first [`ENDING_ROWS`](super::ENDING_ROWS) ends that followers have to be told of.
+    pub endings: Vec<Ending>,
     /// The jobs of the active runs and the open backfills, deleted ones too.
     pub jobs: Vec<JobRecord>,
     /// Versions that they are pinned to and that are not current.
@@ -83,9 +86,10 @@ pub struct Boot {
     pub new_time_zones: Option<String>,
 }
 
-/// The change set by which `session` takes all `segments` from `revoke`.
+/// The change set by which `session`, as its commit `seq`, takes all `segments` from `revoke`.
 pub fn take_over(
     session: SessionId,
+    seq: u64,
     extend_ms: i64,
     revoke: Vec<SessionId>,
     segments: Vec<SegmentRow>,
@@ -103,7 +107,7 @@ pub fn take_over(
     let segments: BTreeMap<SegmentId, SegmentRow> = segments.into_iter().map(raise).collect();
     ChangeSet {
         session,
-        seq: 1,
+        seq,
         extend_ms,
         revoke,
         segments,
@@ -129,6 +133,7 @@ impl Engine {
             locks: Locks::default(),
             letters: Letters::default(),
             backfills: Backfills::default(),
+            endings: Endings::new(boot.endings, boot.seq),
             loads: Loads::default(),
             tokens: boot
                 .tokens

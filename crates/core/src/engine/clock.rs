@@ -118,6 +118,8 @@ impl Engine {
             self.arm_starts();
             self.arm_rests();
             self.read_ahead_if_short(raw);
+        } else {
+            self.look_at_rests();
         }
     }
 

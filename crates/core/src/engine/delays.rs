@@ -15,7 +15,7 @@ use crate::wheel;
 use super::enter_line::Enter;
 use super::jobs::Compiled;
 use super::time::Timer;
-use super::{Engine, LoadKey};
+use super::{Engine, LOAD_ROWS, LoadKey};
 
 const MINUTE_MS: i64 = 60_000;
 /// How soon minutes that had to wait for room in memory are tried again.
@@ -238,10 +238,15 @@ impl Engine {
                 entry.earliest = WallMs(i64::MAX);
             }
             let key = key_of(minute);
-            self.want(LoadKey::Parked { key, after: None });
+            self.read_minute(key, None);
         } else {
             self.read_minutes_later();
         }
+    }
+
+    fn read_minute(&mut self, key: String, after: Option<RunId>) {
+        let rows = LOAD_ROWS;
+        self.want(LoadKey::Parked { key, after, rows });
     }
 
     /// Puts runs of later minutes back, the furthest first.
@@ -306,7 +311,7 @@ impl Engine {
     pub(super) fn minute_scanned(&mut self, minute: i64, last: Option<RunId>, all: bool) {
         let key = key_of(minute);
         if !all {
-            self.want(LoadKey::Parked { key, after: last });
+            self.read_minute(key, last);
             return;
         }
         self.delays.reading = None;

@@ -8,7 +8,7 @@ use crate::model::{
 };
 use crate::placement;
 
-use super::fleet::{Held, Members};
+use super::fleet::{Held, Members, Worker};
 use super::lines::{Head, LineIx, Waiting};
 use super::{Assign, AttemptRef, Effect, Engine, ToWorker};
 
@@ -18,7 +18,7 @@ fn lost_by(run: &Run) -> Option<ProcessId> {
     let mut ends = ends.map(|attempt| (attempt.process, attempt.end.as_ref()));
     let undelivered = |end: &AttemptEnd| end.outcome == AttemptOutcome::Undelivered;
     let (process, end) = ends.find(|(_, end)| !end.is_some_and(undelivered))?;
-    end.is_some_and(|end| end.outcome.is_loss())
+    end.is_some_and(|end| end.outcome.ends_with_worker())
         .then_some(process)
 }
 
@@ -30,12 +30,15 @@ impl Engine {
             };
             self.serve_line(now, ix);
         }
+        self.read_endings();
         self.read_queues();
+        self.read_contested();
         for scan in self.lines.short_lines(self.acknowledged) {
             self.want(scan);
         }
         self.read_lots();
         self.read_sorts();
+        self.look_at_lines_later();
     }
 
     /// Serves the first run of an active line, or finds that it must wait.
@@ -59,7 +62,7 @@ impl Engine {
         }
     }
 
-    /// Assigns a run, or takes a worker out of its line that has gone silent.
+    /// Assigns a run, or takes a worker out of its line that has no room for it.
     fn serve_run(&mut self, now: Now, ix: LineIx, run: RunId) {
         let resident = self.runs.expect(run);
         let overdue = |by| by <= now.wall && !armed(Fault::ParkedStartsForgotten);
@@ -90,15 +93,12 @@ impl Engine {
             Some(lost_by) if members[chosen] == lost_by => members[(chosen + 1) % members.len()],
             _ => members[chosen],
         };
-        let fresh = self
-            .fleet
-            .get(process)
-            .is_some_and(|worker| self.options.terms.fresh(worker.leased_from, now.mono));
-        if fresh {
+        let (terms, weight) = (&self.options.terms, line.requirement.weight);
+        let has_room = |worker: &Worker| worker.has_room(weight, terms, now.mono);
+        if self.fleet.get(process).is_some_and(has_room) {
             self.assign(now, run, process);
         } else {
-            self.lines.leave(ix, process);
-            self.fleet.expect_mut(process).joined_all = false;
+            self.step_out(process, ix);
             self.back_in_line(ix, run);
         }
     }
@@ -181,6 +181,5 @@ impl Engine {
             stream,
             message: ToWorker::Assign(Box::new(assign)),
         });
-        self.place_in_lines(process);
     }
 }

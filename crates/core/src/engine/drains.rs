@@ -8,8 +8,8 @@
 //!
 //! A drain is a row, written before it is acknowledged, and holds for every process of the name, also one that dials in
 //! later. Whether it is done is not stored: it is when no process of the name holds an attempt. At the deadline the
-//! attempts are asked to stop, as a cancelled run's is; what a worker stops that nobody cancelled is a loss, so the run
-//! goes to another worker with its checkpoint.
+//! attempts are asked to stop, as a cancelled run's is; what a worker stops that nobody cancelled is counted apart
+//! from failures and losses, and the run goes to another worker with its checkpoint.
 
 use std::collections::BTreeMap;
 
@@ -113,14 +113,15 @@ impl Engine {
         worker.maintenance = drain.is_some();
     }
 
-    /// Whether what this process runs is to stop.
-    pub(super) fn is_forced(&self, process: ProcessId) -> bool {
-        let Some(worker) = self.fleet.get(process).filter(|worker| worker.maintenance) else {
-            return false;
-        };
+    /// The drain for which what this process runs is to stop.
+    pub(super) fn forced_drain(&self, process: ProcessId) -> Option<&DrainRow> {
+        let worker = self
+            .fleet
+            .get(process)
+            .filter(|worker| worker.maintenance)?;
         let hello = &worker.hello;
         let drain = self.drains.of(&hello.worker, hello.namespace.as_ref());
-        drain.is_some_and(|drain| drain.forced.is_some())
+        drain.filter(|drain| drain.forced.is_some())
     }
 
     /// Sets the timer of the first deadline; also when the wall clock went forward.
@@ -181,5 +182,5 @@ impl Engine {
     }
 }
 
-/// Why an attempt is stopped at the deadline.
+/// What a worker is told when it is asked to stop an attempt at the deadline.
 pub(super) const DRAINED: &str = "its worker was drained and the deadline had come";

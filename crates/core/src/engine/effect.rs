@@ -135,7 +135,9 @@ pub enum Refusal {
         "{0} goes through times of the same interval and is not over: wait for it, cancel it, or give another interval"
     )]
     BackfillInTheWay(BackfillId),
-    #[error("there are already {0} backfills that are not over: wait for one, or cancel one")]
+    #[error(
+        "the namespace has {0} backfills that are not over already: wait for one, or cancel one"
+    )]
     TooManyBackfills(usize),
     #[error("{id} stands at revision {current}, not {given}: read it again and repeat the change")]
     StaleBackfill {
@@ -191,8 +193,10 @@ pub enum Refusal {
     LockLost(LockRef),
     #[error("the namespace holds {0} locks already: release some")]
     TooManyLocks(usize),
-    #[error("too many wait already ({0} for one lock): ask again later")]
+    #[error("{0} wait for this lock already: ask again later")]
     TooManyWaiters(usize),
+    #[error("{0} wait for locks of the namespace already: ask again later")]
+    TooManyWaitersInNamespace(usize),
     #[error("there is no worker `{0}`, connected, lost lately or drained")]
     NoSuchWorker(WorkerName),
     #[error("{0} names of workers are drained already: resume some")]

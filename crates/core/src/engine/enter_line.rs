@@ -3,15 +3,14 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::fault::{Fault, armed};
-use crate::model::{GateKey, Run, RunId, parked_at, pen_key};
+use crate::model::{GateKey, Run, RunId, pen_key};
 
+use super::Engine;
 use super::gates::GateId;
 use super::jobs::Compiled;
 use super::limits::Obstacle;
 use super::lines::{LineIx, Rank, Waiting};
 use super::pens::{PenId, Place};
-use super::{Engine, LoadKey};
 
 /// How a run comes to its line.
 #[derive(Clone, Copy, Debug)]
@@ -26,16 +25,6 @@ pub(super) enum Enter<'a> {
     Kept,
 }
 
-/// Where a run of a pen is parked.
-#[derive(Clone, Copy, Debug)]
-enum Park {
-    Pen,
-    Gate(GateId),
-}
-
-/// Lots of gates that are looked at in one go.
-const LOTS: usize = 16;
-
 impl Engine {
     /// Puts a resident run that is ready in line.
     pub(super) fn enter_line(&mut self, id: RunId, how: Enter<'_>) {
@@ -46,11 +35,8 @@ impl Engine {
         if let Some(pen) = self.join_pen_of(id) {
             match self.park_of(pen, how) {
                 Some(park) => {
-                    let key = self.park_in(pen, park);
+                    let key = self.park_in(park, id);
                     self.put_back(id, key);
-                    if matches!(park, Park::Pen) {
-                        self.settle_pen(pen);
-                    }
                 }
                 None => {
                     let front = matches!(how, Enter::Front);
@@ -83,9 +69,9 @@ impl Engine {
         let pen = self.pen_at(line, gates);
         match self.park_of(pen, Enter::Fresh) {
             Some(park) => {
-                run.parked = Some(self.park_in(pen, park));
+                run.parked = Some(self.park_in(park, run.id));
                 self.park_new(run);
-                self.settle_pen(pen);
+                self.drop_pen(pen);
             }
             None => {
                 let (id, waiting) = (run.id, Waiting::of(&run));
@@ -143,13 +129,13 @@ impl Engine {
         }
     }
 
-    /// A run that belonged to the pen does so no more.
+    /// A run or a pen that belonged to the pen does so no more.
     pub(super) fn let_pen_go(&mut self, pen: PenId) {
         self.pens.expect_mut(pen).users -= 1;
         self.drop_pen(pen);
     }
 
-    fn pen_at(&mut self, line: LineIx, gates: &[GateKey]) -> PenId {
+    pub(super) fn pen_at(&mut self, line: LineIx, gates: &[GateKey]) -> PenId {
         let key = pen_key(gates, self.lines.line(line).key());
         match self.pens.find(&key) {
             Some(pen) => pen,
@@ -158,65 +144,101 @@ impl Engine {
     }
 
     fn add_pen(&mut self, key: Arc<str>, line: LineIx, gates: &[GateKey]) -> PenId {
+        let wider = &gates[1..];
+        let parent = (!wider.is_empty()).then(|| self.pen_at(line, wider));
+        if let Some(parent) = parent {
+            self.pens.expect_mut(parent).users += 1;
+        }
         let gates: Arc<[GateId]> = gates.iter().map(|gate| self.gates.of(gate)).collect();
         for gate in gates.iter() {
             self.gates.expect_mut(*gate).pens += 1;
         }
-        self.pens.add(key, line, gates)
+        self.lines.pens(line, 1);
+        self.pens.add(key, line, gates, parent)
     }
 
+    /// Lets go of a pen that nothing needs, and then of its parent.
     fn drop_pen(&mut self, id: PenId) {
         let Some(pen) = self.pens.remove_idle(id) else {
             return;
         };
+        self.lines.pens(pen.line, -1);
         for gate in pen.gates.iter() {
             self.gates.expect_mut(*gate).pens -= 1;
             self.drop_gate(*gate);
         }
+        if let Some(parent) = pen.parent {
+            self.let_pen_go(parent);
+        }
     }
 
     /// How many runs of one pen memory holds before others are parked.
-    fn pen_window(&self) -> usize {
+    pub(super) fn pen_window(&self) -> usize {
         (self.options.ready_window / 64).max(1)
     }
 
-    /// Whether a run that comes to the pen must be parked, and where.
-    fn park_of(&self, id: PenId, how: Enter<'_>) -> Option<Park> {
+    /// Memory is full of what waits in pens, or of pens whose runs the store holds.
+    pub(super) fn pens_are_crowded(&self) -> bool {
+        self.pens.length().max(self.pens.lots()) >= self.options.ready_window
+    }
+
+    /// Whether a run that comes to the pen must be parked, and in the lot of which pen.
+    fn park_of(&self, id: PenId, how: Enter<'_>) -> Option<PenId> {
         let from = match how {
             Enter::Fresh => None,
             Enter::ReadFrom(key) => Some(key),
             Enter::Front | Enter::Kept => return None,
         };
-        let pen = self.pens.expect(id);
-        if from == Some(&*pen.key) {
-            return None;
+        // Where it may be parked, the widest last. What was read goes further down, or into memory.
+        let mut lots = self.lineage(id);
+        let came_down = from.and_then(|key| {
+            let is_it = |pen: &PenId| *self.pens.expect(*pen).key == *key;
+            lots.iter().position(is_it)
+        });
+        if let Some(place) = came_down {
+            lots.truncate(place);
         }
-        let crowded = self.pens.length() >= self.options.ready_window;
+        let own = *lots.first()?;
+        let has_parked = |pen: &&PenId| self.pens.expect(**pen).lot().has_parked();
+        if let Some(before_it) = lots.iter().rev().find(has_parked) {
+            return Some(*before_it);
+        }
+        let crowded = self.pens_are_crowded();
         // Once memory is full of what waits, one run of each kind is enough to know of it.
         let window = if crowded { 1 } else { self.pen_window() };
-        if pen.lot.has_parked() || pen.queue.len() >= window {
-            return Some(Park::Pen);
+        if self.pens.expect(own).queue.len() >= window {
+            return Some(own);
         }
-        let root = self.gates.expect(pen.root());
-        let from_root = from.is_some_and(|key| GateKey::parse(key).as_ref() == Some(&root.key));
-        let parked = root.lot.has_parked() || crowded;
-        (parked && !from_root).then_some(Park::Gate(pen.root()))
+        match came_down {
+            _ if !crowded => None,
+            None => lots.last().copied(),
+            // Only what may be given out at once comes into a memory that is full. For the rest the widest gate at which
+            // others of its line wait, or that lets nothing through, is where it is looked for when that changes.
+            Some(_) => lots.iter().rev().copied().find(|pen| {
+                let pen = self.pens.expect(*pen);
+                let gate = pen.gates[0];
+                self.gates.expect(gate).is_wanted_by(pen.line) || self.obstacle(gate).is_some()
+            }),
+        }
     }
 
-    /// Notes that a run is parked, and returns the key.
-    fn park_in(&mut self, pen: PenId, park: Park) -> String {
+    /// A pen and those above it, the widest last.
+    fn lineage(&self, id: PenId) -> Vec<PenId> {
+        let parent = |id: &PenId| self.pens.expect(*id).parent;
+        std::iter::successors(Some(id), parent).collect()
+    }
+
+    /// Notes that a run is parked in the lot of a pen, and returns the key.
+    fn park_in(&mut self, id: PenId, run: RunId) -> String {
+        let before = self.pens.expect(id).head();
         let seq = self.building_seq();
-        match park {
-            Park::Pen => {
-                let pen = self.pens.expect_mut(pen);
-                pen.lot.park(seq);
-                pen.key.to_string()
-            }
-            Park::Gate(gate) => {
-                self.gates.park(gate, seq);
-                self.gates.expect(gate).key.to_string()
-            }
+        self.pens.park(id, seq, run);
+        let pen = self.pens.expect(id);
+        let key = pen.key.to_string();
+        if pen.head() != before {
+            self.settle_pen(id);
         }
+        key
     }
 
     fn push_pen(&mut self, pen: PenId, waiting: Waiting, front: bool) {
@@ -245,19 +267,11 @@ impl Engine {
             self.settle_pen(id);
             return None;
         }
+        self.read_if_short(id);
         let run = self.pens.pop(id);
-        if run.is_some() {
-            self.count_penned(id, -1);
-        }
-        let low = self.pen_window() / 4;
-        let (acknowledged, pen) = (self.acknowledged, self.pens.expect_mut(id));
-        if pen.lot.can_be_read() && pen.queue.len() <= low {
-            pen.lot.begin_scan(acknowledged);
-            let key = pen.key.to_string();
-            self.want(LoadKey::Parked { key, after: None });
-        }
-        if run.is_none() {
-            self.settle_pen(id);
+        match run {
+            Some(_) => self.count_penned(id, -1),
+            None => self.settle_pen(id),
         }
         run
     }
@@ -352,82 +366,6 @@ impl Engine {
         let lines: Vec<LineIx> = self.gates.expect(id).blocked.keys().copied().collect();
         for line in lines {
             self.next_turn(id, line);
-        }
-    }
-
-    /// Reads what is parked under gates that have room, as far as memory has.
-    pub(super) fn read_lots(&mut self) {
-        for id in self.gates.some_with_lot(LOTS) {
-            if !self.gates.expect(id).lot.can_be_read() {
-                continue;
-            }
-            match self.obstacle(id) {
-                Some(Obstacle::Rate { at }) => self.arm_gate(id, at),
-                Some(Obstacle::Paused | Obstacle::Full { .. }) => {}
-                None if self.has_room_for_lot(id) => {
-                    let (acknowledged, gate) = (self.acknowledged, self.gates.expect_mut(id));
-                    gate.lot.begin_scan(acknowledged);
-                    let key = gate.key.to_string();
-                    self.want(LoadKey::Parked { key, after: None });
-                }
-                None => {}
-            }
-        }
-    }
-
-    /// What limits hold back may fill memory. A gate that has nothing to give out is read nevertheless, until it has: of those
-    /// that come in then, each key that is full keeps one, and there are no more such keys than attempts under way.
-    fn has_room_for_lot(&self, id: GateId) -> bool {
-        let starves = self.gates.expect(id).ready.is_empty();
-        starves || self.pens.length() < self.options.ready_window.div_ceil(2)
-    }
-
-    /// A scan of what is parked under a gate or for a pen brought rows up to `last`; `all` says there are no more.
-    pub(super) fn lot_scanned(&mut self, key: &str, last: Option<RunId>, all: bool) {
-        let repeats = !armed(Fault::LotScanNotRepeated);
-        let more = LoadKey::Parked {
-            key: key.to_owned(),
-            after: last,
-        };
-        if let Some(id) = self.pens.find(key) {
-            let pen = self.pens.expect(id);
-            if !all && pen.queue.len() < self.pen_window() {
-                return self.want(more);
-            }
-            self.pens.expect_mut(id).lot.end_scan(all, repeats);
-            self.settle_pen(id);
-        } else if let Some(id) = GateKey::parse(key).and_then(|gate| self.gates.find(&gate)) {
-            if !all && self.obstacle(id).is_none() && self.has_room_for_lot(id) {
-                return self.want(more);
-            }
-            self.gates.end_scan(id, all, repeats);
-            self.drop_gate(id);
-        }
-    }
-
-    /// The store holds runs under the key of a gate or a pen.
-    pub(super) fn lot_known(&mut self, key: &str) {
-        let parked = parked_at(key);
-        let gates = parked.as_ref().map(|(gates, _)| gates);
-        if let Some(GateKey::Queue(queue)) = gates.and_then(|gates| gates.last())
-            && self.queues.is_paused(queue)
-        {
-            self.sort_parked(key);
-        }
-        match parked {
-            Some((gates, Some(line))) => {
-                let line = self.line_keyed(line);
-                let pen = self.pen_at(line, &gates);
-                self.pens.expect_mut(pen).lot.park(0);
-                self.settle_pen(pen);
-            }
-            Some((gates, None)) => {
-                for gate in gates {
-                    let id = self.gates.of(&gate);
-                    self.gates.park(id, 0);
-                }
-            }
-            None => panic!("`{key}` is not a key that runs are parked under"),
         }
     }
 }

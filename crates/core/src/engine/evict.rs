@@ -29,6 +29,7 @@ impl Engine {
     pub(super) fn mark_job(&mut self, id: JobId) {
         let seq = self.building_seq();
         self.jobs.expect_mut(id).changed = seq;
+        self.backfills.stir(id);
     }
 
     /// Notes that a command asked for a job.

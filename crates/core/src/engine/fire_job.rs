@@ -6,13 +6,12 @@
 use std::sync::Arc;
 
 use crate::fault::{Fault, armed};
-use crate::model::{
-    CatchUp, JobId, Now, Origin, Reason, Run, Standing, Unfired, UnfiredReason, WallMs,
-};
+use crate::model::{CatchUp, JobId, Now, Origin, Reason, Run, Unfired, UnfiredReason, WallMs};
 
 use super::Engine;
 use super::admit_run::Admission;
 use super::decide::{COUNT_CAP, Decision, Fate, Pending, decide_after_end};
+use super::jobs::Compiled;
 use super::runs::fresh_run;
 
 /// Whether runs that catch up keep their distance.
@@ -151,25 +150,34 @@ impl Engine {
             .schedule
             .as_ref()
             .map_or(nominal, |schedule| WallMs(schedule.due_of(id.0, nominal.0)));
-        let standing = Standing {
-            queued: admission == Admission::Queue,
-            ..compiled.standing(None)
-        };
         let run = Run {
             nominal: Some(nominal),
             due,
-            standing,
+            standing: compiled.standing(None),
             ..fresh_run(run_id, job, Origin::Schedule, server, now)
         };
+        self.make_admitted(now, run, &compiled, admission);
+    }
+
+    /// Makes a run of a job by what was said of it.
+    pub(super) fn make_admitted(
+        &mut self,
+        now: Now,
+        mut run: Run,
+        compiled: &Arc<Compiled>,
+        admission: Admission,
+    ) {
         if admission == Admission::Fail {
             let limit = compiled.overlap.limit;
             let words = format!("{limit} of its job had not ended when it was due (overlap: fail)");
-            self.create_failed(now, run, &compiled, (Reason::Overlap, words));
+            self.create_failed(now, run, compiled, (Reason::Overlap, words));
             return;
         }
-        self.create_run(run, &compiled);
+        run.standing.queued = admission == Admission::Queue;
+        let (job, id, due) = (run.job, run.id, run.due);
+        self.create_run(run, compiled);
         if admission == Admission::Go {
-            self.note_probe(now, id, run_id, due);
+            self.note_probe(now, job, id, due);
         }
     }
 

@@ -4,8 +4,9 @@
 //! a stream and dies with it: `granted` and `consumed` are sums since the stream began. A process that is known only from
 //! the attempts in the store, after a restart of the server, is a worker without a stream until it dials in.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use crate::fault::{Fault, armed};
 use crate::lease::Terms;
 use crate::model::{
     Fence, MonoMs, Now, ProcessId, Requirement, RunId, TaskNeed, WallMs, WorkerName, WorkerRef,
@@ -53,11 +54,9 @@ pub(super) struct Worker {
     pub(super) attempts: BTreeMap<RunId, Held>,
     pub(super) timer: Option<wheel::Key>,
     /// The lines it is able to serve.
-    lines: Vec<LineIx>,
-    /// The greatest weight among them.
-    heaviest: u32,
-    /// It stands in all of them, so that nothing need be done while it has room for the heaviest.
-    pub(super) joined_all: bool,
+    lines: BTreeSet<LineIx>,
+    /// Those of them that it does not stand in: it had no room when its turn came there.
+    away: BTreeSet<LineIx>,
 }
 
 impl Worker {
@@ -111,10 +110,11 @@ impl Worker {
         weights.max().unwrap_or(0)
     }
 
-    fn has_room(&self, weight: u32, terms: &Terms, now: MonoMs) -> bool {
+    /// Whether it may be given a run of this weight.
+    pub(super) fn has_room(&self, weight: u32, terms: &Terms, now: MonoMs) -> bool {
         let trusted = match self.trust {
             Trust::Nothing => false,
-            Trust::OneRun => self.attempts.is_empty(),
+            Trust::OneRun => self.attempts.is_empty() || armed(Fault::ProbationUnbounded),
             Trust::Full => true,
         };
         self.stream.is_some()
@@ -183,9 +183,8 @@ impl Fleet {
             connected: now.wall,
             attempts: BTreeMap::new(),
             timer: None,
-            lines: Vec::new(),
-            heaviest: 0,
-            joined_all: false,
+            lines: BTreeSet::new(),
+            away: BTreeSet::new(),
         });
         worker.hello = hello;
         worker
@@ -207,12 +206,11 @@ impl Fleet {
         able.map(|(process, _)| *process).collect()
     }
 
-    pub(super) fn serve(&mut self, process: ProcessId, line: LineIx, weight: u32) {
-        let worker = self.expect_mut(process);
-        if !worker.lines.contains(&line) {
-            worker.lines.push(line);
-            worker.heaviest = worker.heaviest.max(weight);
-            worker.joined_all = false;
+    /// Lines have left that nothing waits in.
+    pub(super) fn forget_lines(&mut self, gone: &BTreeSet<LineIx>) {
+        for worker in self.workers.values_mut() {
+            worker.lines.retain(|line| !gone.contains(line));
+            worker.away.retain(|line| !gone.contains(line));
         }
     }
 
@@ -296,47 +294,68 @@ impl Engine {
         for line in std::mem::take(&mut worker.lines) {
             self.lines.leave(line, process);
         }
+        worker.away.clear();
         let all = self.lines.all();
         let able = all.filter(|(_, line)| worker.is_able(&line.requirement));
-        let able: Vec<(LineIx, u32)> = able
-            .map(|(ix, line)| (ix, line.requirement.weight))
-            .collect();
-        worker.heaviest = able.iter().map(|(_, weight)| *weight).max().unwrap_or(0);
-        worker.lines = able.into_iter().map(|(ix, _)| ix).collect();
-        worker.joined_all = false;
+        let able: Vec<LineIx> = able.map(|(ix, _)| ix).collect();
+        for line in able {
+            self.stand_in(process, line);
+        }
     }
 
-    /// Puts a process in line where it has room, and takes it out where it has none.
+    /// A process that is able to serve a line stands in it, until it is found to have no room.
+    pub(super) fn stand_in(&mut self, process: ProcessId, line: LineIx) {
+        self.fleet.expect_mut(process).lines.insert(line);
+        self.lines.join(line, process);
+    }
+
+    /// A process has no room for a run of a line.
+    pub(super) fn step_out(&mut self, process: ProcessId, line: LineIx) {
+        self.lines.leave(line, process);
+        self.fleet.expect_mut(process).away.insert(line);
+    }
+
+    /// Puts a process back in the lines that it was taken out of, where it has room.
     pub(super) fn place_in_lines(&mut self, process: ProcessId) {
         let now = MonoMs(self.wheel.now());
         let terms = &self.options.terms;
         let Some(worker) = self.fleet.get_mut(process) else {
             return;
         };
-        let room_for_all = worker.has_room(worker.heaviest, terms, now);
-        if worker.joined_all && room_for_all {
+        if worker.away.is_empty() || !worker.has_room(1, terms, now) {
             return;
         }
-        worker.joined_all = room_for_all;
-        let worker: &Worker = worker;
-        for ix in &worker.lines {
+        let mut away = std::mem::take(&mut worker.away);
+        away.retain(|ix| {
             let weight = self.lines.line(*ix).requirement.weight;
-            if worker.has_room(weight, terms, now) {
+            let room = worker.has_room(weight, terms, now);
+            if room {
                 self.lines.join(*ix, process);
-            } else {
-                self.lines.leave(*ix, process);
             }
-        }
+            !room
+        });
+        worker.away = away;
     }
 
     pub(super) fn leave_all_lines(&mut self, process: ProcessId) {
         let Some(worker) = self.fleet.get_mut(process) else {
             return;
         };
-        worker.joined_all = false;
+        worker.away.clone_from(&worker.lines);
         for ix in &worker.lines {
             self.lines.leave(*ix, process);
         }
+    }
+
+    /// How many workers have room for a run of a line.
+    pub(super) fn workers_with_room(&self, line: &Line) -> usize {
+        let now = MonoMs(self.wheel.now());
+        let (terms, weight) = (&self.options.terms, line.requirement.weight);
+        let members = line.members().iter();
+        let workers = members.filter_map(|process| self.fleet.get(*process));
+        workers
+            .filter(|worker| worker.has_room(weight, terms, now))
+            .count()
     }
 
     /// The worker lets go of exactly this attempt.

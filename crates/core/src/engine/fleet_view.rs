@@ -185,7 +185,7 @@ impl Engine {
                 "lost: nothing was heard of it for {}",
                 rounded(ms.unsigned_abs())
             ),
-            None => "lost: it has not dialled in since the server was started".to_owned(),
+            None => "lost: it dialled in and sent no heartbeat".to_owned(),
         };
         view.state = match view.faulty_until {
             Some(_) => WorkerState::Faulty,

@@ -1,6 +1,6 @@
 //! The gates that runs must pass before a worker gets them, with how full they are.
 //!
-//! A gate exists while a resident run names it, while the store holds runs parked under it, or while its rate has been used.
+//! A gate exists while a pen names it, which has a resident run or runs parked in the store, or while its rate has been used.
 //! How many attempts hold a place is counted from the runs in memory, where every leased one is, and never stored: after a
 //! restart it is counted anew, so no place is ever lost.
 //!
@@ -13,7 +13,6 @@ use crate::model::{GateKey, MonoMs, RunId};
 use crate::wheel;
 
 use super::lines::LineIx;
-use super::lot::Lot;
 use super::pens::PenId;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,8 +31,6 @@ pub(super) struct Gate {
     pub(super) ready: BTreeMap<LineIx, PenId>,
     /// The pens of each line that wait here, by the run at their head.
     pub(super) blocked: BTreeMap<LineIx, BTreeSet<(RunId, PenId)>>,
-    /// Runs that found no room in memory, of pens that have little of it.
-    pub(super) lot: Lot,
     /// How far its rate has been used, on the monotonic clock; `None` when it never was.
     pub(super) reached_ns: Option<i64>,
     /// The furthest ahead that it can lie.
@@ -44,17 +41,20 @@ pub(super) struct Gate {
     pub(super) timer: Option<(MonoMs, wheel::Key)>,
 }
 
+impl Gate {
+    /// Whether a pen of the line waits here, or stands in line to pass.
+    pub(super) fn is_wanted_by(&self, line: LineIx) -> bool {
+        self.ready.contains_key(&line) || self.blocked.contains_key(&line)
+    }
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Gates {
     gates: BTreeMap<GateId, Gate>,
     by_key: BTreeMap<GateKey, GateId>,
-    /// Gates that the store may hold runs of.
-    with_lot: BTreeSet<GateId>,
     /// Gates whose rate has been used.
     rated: BTreeSet<GateId>,
     made: u64,
-    /// Whose lot is looked at next.
-    turn: GateId,
 }
 
 impl Gates {
@@ -101,7 +101,6 @@ impl Gates {
                 pens: 0,
                 ready: BTreeMap::new(),
                 blocked: BTreeMap::new(),
-                lot: Lot::default(),
                 reached_ns: None,
                 span_ns: 0,
                 stored: false,
@@ -114,23 +113,8 @@ impl Gates {
     pub(super) fn remove(&mut self, id: GateId) -> Option<Gate> {
         let gate = self.gates.remove(&id)?;
         self.by_key.remove(&gate.key);
-        self.with_lot.remove(&id);
         self.rated.remove(&id);
         Some(gate)
-    }
-
-    /// A run is parked under the gate by batch `seq`.
-    pub(super) fn park(&mut self, id: GateId, seq: u64) {
-        self.expect_mut(id).lot.park(seq);
-        self.with_lot.insert(id);
-    }
-
-    pub(super) fn end_scan(&mut self, id: GateId, all: bool, repeats: bool) {
-        let lot = &mut self.expect_mut(id).lot;
-        lot.end_scan(all, repeats);
-        if !lot.has_parked() {
-            self.with_lot.remove(&id);
-        }
     }
 
     /// How far the rate has been used.
@@ -142,18 +126,6 @@ impl Gates {
 
     pub(super) fn rated(&self) -> impl Iterator<Item = GateId> {
         self.rated.iter().copied()
-    }
-
-    /// Some of the gates with parked runs, others with each call.
-    pub(super) fn some_with_lot(&mut self, most: usize) -> Vec<GateId> {
-        if self.with_lot.is_empty() {
-            return Vec::new();
-        }
-        let after = self.with_lot.range(self.turn..);
-        let before = self.with_lot.range(..self.turn);
-        let some: Vec<GateId> = after.chain(before).take(most).copied().collect();
-        self.turn = some.last().map_or(self.turn, |last| GateId(last.0 + 1));
-        some
     }
 
     /// A pen waits here, or no more.

@@ -19,11 +19,12 @@
 //! A name that was lost lately must have sent as many heartbeats in a row as it had losses before it is given anything. On
 //! probation each of its processes is given one run at a time, until one attempt has come to its end, whatever that was.
 //! Isolation ends by itself, and at once when no other worker could stand in, so a fleet of bad workers is a slow fleet and
-//! not a dead one. Where processes share a name, each of them is good for three losses.
+//! not a dead one. Where processes share a name, each of them is good for three losses, also when all are lost together.
 //!
 //! What does not count as a loss: a process that said goodbye or was draining, one in maintenance, and any that this server
-//! concludes about late, because then it was the server that was away. All of this is in memory: a restart of the server
-//! forgives. Whether anything is given to a worker is asked by `fleet.rs`; who is told is up to `isolate.rs`.
+//! concludes about late or has never heard of itself, because then it was the server that was away. All of this is in memory:
+//! a restart of the server forgives. Whether anything is given to a worker is asked by `fleet.rs`; who is told is up to
+//! `isolate.rs`.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -72,6 +73,8 @@ pub(super) enum Standing {
 #[derive(Debug)]
 pub(super) struct Record {
     losses: VecDeque<MonoMs>,
+    /// The most processes that had the name at once since the oldest of those losses.
+    processes: usize,
     pub(super) standing: Standing,
     isolations: u32,
     last: MonoMs,
@@ -117,6 +120,7 @@ impl Health {
         }
         let record = self.records.entry(kin).or_insert_with(|| Record {
             losses: VecDeque::new(),
+            processes: 0,
             standing: Standing::Trusted,
             isolations: 0,
             last: now,
@@ -126,7 +130,12 @@ impl Health {
             record.isolations = 0;
         }
         (record.seen, record.last) = (seen, now);
-        let bound = LOSSES.saturating_mul(processes.max(1));
+        let before = match record.losses(now) {
+            0 => 1,
+            _ => record.processes,
+        };
+        record.processes = processes.max(before);
+        let bound = LOSSES.saturating_mul(record.processes);
         record.losses.push_back(now);
         while record.losses.len() > bound {
             record.losses.pop_front();
@@ -164,6 +173,7 @@ impl Health {
         };
         match record.standing {
             Standing::Isolated { .. } if armed(Fault::IsolationNeverEnds) => Trust::Nothing,
+            Standing::Isolated { .. } if armed(Fault::IsolationIgnored) => Trust::Full,
             Standing::Isolated { until } if now < until && !alone() => Trust::Nothing,
             Standing::Isolated { .. } | Standing::Probation => {
                 record.standing = Standing::Probation;

@@ -2,16 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
-use serde::Deserialize;
-
 use crate::backfill::Page;
 use crate::model::{
     Actor, AttemptOutcome, BackfillId, BackfillOrder, BackfillPlan, BackfillRow, BackfillWhich,
-    CalendarRef, CalendarSpec, Checkpoint, Fence, IdempotencyEntry, IdempotencyHash, JobId,
+    CalendarRef, CalendarSpec, Checkpoint, Ending, Fence, IdempotencyEntry, IdempotencyHash, JobId,
     JobName, JobRecord, JobSpec, JobVersion, JsonText, LockRef, LockRequest, LogLocator,
-    NamespaceName, ProcessId, QueueRef, QueueSpec, Run, RunId, SessionId, SettingKey, SweepCause,
-    TokenId, Verdict, WallMs, WorkerName, WorkerRef,
+    NamespaceName, Obedience, ProcessId, QueueRef, QueueSpec, Run, RunId, SegmentSet, SessionId,
+    SettingKey, SweepCause, TokenId, Verdict, WallMs, WorkerName, WorkerRef,
 };
 
 /// Names a caller that waits for a reply.
@@ -36,6 +33,8 @@ pub enum Input {
         event: WorkerEvent,
     },
     Loaded(Loaded),
+    /// Nobody waits any more for the answer to a command: it has not reached anyone, and will not.
+    CallerGone(Ticket),
 }
 
 #[derive(Clone, Debug)]
@@ -194,18 +193,6 @@ pub struct Trigger {
     pub overlap: Obedience,
     /// It is made even if the job's breaker is open.
     pub force: bool,
-}
-
-/// Whether a triggered run has a part in the job's overlap.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(rename = "TriggerOverlap")]
-pub enum Obedience {
-    /// It neither holds back nor is held back.
-    #[default]
-    Ignore,
-    /// It counts, and is refused or waits when the job is full.
-    Obey,
 }
 
 impl Trigger {
@@ -407,12 +394,13 @@ pub enum LoadKey {
         job: JobId,
         key: Option<String>,
     },
-    /// Runs parked under a key.
+    /// Runs parked under a key, so many at most.
     Parked {
         key: String,
         after: Option<RunId>,
+        rows: usize,
     },
-    /// The same, for those that have to go elsewhere.
+    /// The same, of which some have to go elsewhere; [`LOAD_ROWS`] at most.
     Sorted {
         key: String,
         after: Option<RunId>,
@@ -429,6 +417,14 @@ pub enum LoadKey {
     },
     /// Jobs that use a calendar: one page is enough to know.
     CalendarUsers(CalendarRef),
+    /// Jobs that run after the job of a run that ended, after a place in the order of their ids.
+    Followers {
+        ending: RunId,
+        job: JobRef,
+        after: Option<JobId>,
+    },
+    /// Ends that followers have to be told of.
+    Endings,
 }
 
 /// The times that a backfill asks for.
@@ -452,6 +448,8 @@ pub struct LoadRequest {
     pub tag: u64,
     /// Whose it is. Once it is revoked, what is read may be another's and is of no use.
     pub session: SessionId,
+    /// What it owns: listings bring nothing else.
+    pub within: SegmentSet,
     pub keys: Vec<LoadKey>,
     /// By which answers to requests grow old.
     pub now: WallMs,
@@ -459,6 +457,12 @@ pub struct LoadRequest {
 
 /// How many rows one load of a listing brings at most.
 pub const LOAD_ROWS: usize = 2_000;
+
+/// How many followers of a job one load brings at most: each may make a run.
+pub const FOLLOWER_ROWS: usize = 250;
+
+/// How many ends that followers have to be told of are held in memory.
+pub const ENDING_ROWS: usize = 4_000;
 
 #[derive(Clone, Debug)]
 pub struct Loaded {
@@ -481,12 +485,14 @@ pub enum LoadedRow {
         before: WallMs,
         jobs: Vec<JobRecord>,
     },
-    /// In order, likewise. The jobs and pinned versions of the runs come before them, as rows of their own.
+    /// In order; `all` says that there are no more. The jobs and pinned versions of the runs come before them, as rows of
+    /// their own.
     Parked {
         key: String,
         runs: Vec<Run>,
+        all: bool,
     },
-    /// The same.
+    /// In order, likewise; fewer than [`LOAD_ROWS`] means there are no more.
     Sorted {
         key: String,
         runs: Vec<Run>,
@@ -513,6 +519,15 @@ pub enum LoadedRow {
         jobs: Vec<JobRecord>,
     },
     CalendarUsers(CalendarRef, Vec<JobRecord>),
+    /// In order; fewer than [`FOLLOWER_ROWS`] means there are no more.
+    Followers {
+        ending: RunId,
+        jobs: Vec<JobRecord>,
+    },
+    /// In order of their runs; fewer than [`ENDING_ROWS`] means there are no more.
+    Endings(Vec<Ending>),
+    /// A name that no job has and that jobs run after; it comes before the name itself.
+    Awaited(JobRef),
     /// A version that a loaded run is pinned to and that is not its job's current one.
     Version(JobVersion),
 }

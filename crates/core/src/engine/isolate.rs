@@ -75,14 +75,15 @@ impl Engine {
     }
 
     /// The lease of a process is over and it is lost: that is held against its name, unless it was on its way out or the
-    /// server itself was away.
+    /// server itself was away. Of one that has not dialled in since this server came to life nobody knows whose token it had.
     pub(super) fn note_loss(&mut self, now: Now, process: ProcessId) {
         let Some(worker) = self.fleet.get(process) else {
             return;
         };
         let over = self.options.terms.over_at(worker.leased_from);
         let late = now.mono.0.saturating_sub(over.0) > LATE_MS;
-        if late || worker.draining || worker.maintenance {
+        let away = late || !worker.has_dialled();
+        if away || worker.draining || worker.maintenance {
             return;
         }
         let (kin, mut seen) = (worker.kin(), self.plain_view(worker));

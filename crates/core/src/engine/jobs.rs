@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::model::{
-    BreakerPolicy, BreakerRow, CatchUp, JobId, JobRecord, JobRow, JobSpec, JobVersion, JsonText,
-    MisfirePolicy, MonoMs, OverlapPolicy, ParsedLimits, QueueRef, Requirement, RetryPolicy,
-    ScheduleRow, SpecError, Standing, Tallies, Task, Unfired, WallMs,
+    AfterRow, BreakerPolicy, BreakerRow, CatchUp, JobId, JobRecord, JobRow, JobSpec, JobVersion,
+    JsonText, MisfirePolicy, MonoMs, OverlapPolicy, ParsedLimits, QueueRef, Requirement,
+    RetryPolicy, ScheduleRow, SpecError, Standing, Tallies, Task, Unfired, WallMs,
 };
 use crate::schedule::Schedule;
 use crate::wheel;
@@ -154,6 +154,11 @@ pub(super) struct Job {
     pub(super) live_scheduled: u32,
     pub(super) tallies: Tallies,
     pub(super) breaker: Option<BreakerRow>,
+    /// What has come of the jobs that it runs after.
+    pub(super) waits: Option<AfterRow>,
+    /// Other jobs run after it, or did; and the batch that last said so.
+    pub(super) followed: bool,
+    pub(super) followed_in: u64,
     pub(super) last_unfired: Option<Unfired>,
     pub(super) timer: Option<wheel::Key>,
     /// The edition of the calendars that it was compiled with.
@@ -187,6 +192,9 @@ impl Job {
             live_scheduled: 0,
             tallies: Tallies::default(),
             breaker: None,
+            waits: None,
+            followed: false,
+            followed_in: 0,
             last_unfired: None,
             timer: None,
             edition,
@@ -205,6 +213,8 @@ impl Job {
             live_scheduled: self.live_scheduled,
             tallies: self.tallies.clone(),
             breaker: self.breaker.clone(),
+            waits: self.waits.clone(),
+            followed: self.followed,
             last_unfired: self.last_unfired.clone(),
         }
     }
@@ -215,6 +225,8 @@ pub(super) struct Jobs {
     resident: BTreeMap<JobId, Job>,
     names: BTreeMap<JobRef, JobId>,
     free_names: BTreeSet<JobRef>,
+    /// Names that jobs run after and that no job has, with the batch that last said so.
+    wanted: BTreeMap<JobRef, u64>,
     /// Deleted jobs, with the batch that says so.
     tombstones: BTreeMap<JobId, u64>,
     /// Versions that resident runs are pinned to and that are not their job's current one.
@@ -301,12 +313,27 @@ impl Jobs {
         self.free_names.insert(name);
     }
 
+    /// A job that does not exist is followed.
+    pub(super) fn note_awaited(&mut self, name: JobRef, seq: u64) {
+        let known = self.wanted.entry(name).or_insert(seq);
+        *known = seq.max(*known);
+    }
+
+    /// Whether other jobs wait for a job of this name, which is made now.
+    pub(super) fn take_awaited(&mut self, name: &JobRef) -> bool {
+        self.wanted.remove(name).is_some()
+    }
+
     pub(super) fn deleted(&mut self, id: JobId, seq: u64) {
-        let row = &self.expect(id).row;
+        let job = self.expect(id);
+        let (row, followed) = (&job.row, job.followed);
         let name = JobRef {
             namespace: row.namespace.clone(),
             name: row.name.clone(),
         };
+        if followed {
+            self.note_awaited(name.clone(), seq);
+        }
         self.names.remove(&name);
         self.note_free(name);
         self.tombstones.insert(id, seq);
@@ -318,8 +345,18 @@ impl Jobs {
             .retain(|_, compiled| Arc::strong_count(compiled) > 1);
     }
 
+    /// Lets go of names that are awaited and that the store knows to be, when they are many. Whether they are free has to be
+    /// asked with that.
+    fn forget_awaited(&mut self, safe: u64) {
+        if self.wanted.len() > FREE_NAMES {
+            self.wanted.retain(|_, seq| *seq > safe);
+            self.free_names.clear();
+        }
+    }
+
     /// Lets go of tombstones that no load can revive and no live run needs.
     pub(super) fn forget_tombstones(&mut self, safe: u64) {
+        self.forget_awaited(safe);
         let resident = &mut self.resident;
         self.tombstones.retain(|id, seq| {
             let in_use =
@@ -358,6 +395,8 @@ impl Engine {
             live_scheduled: record.live_scheduled,
             tallies: record.tallies,
             breaker: record.breaker,
+            waits: record.waits,
+            followed: record.followed,
             last_unfired: record.last_unfired,
             ..Job::new(record.row, compiled, record.schedule, cursor, edition)
         });

@@ -126,6 +126,21 @@ impl Engine {
         Some(Obstacle::Rate { at })
     }
 
+    /// How many more the gate lets through at the moment, as far as can be said.
+    pub(super) fn room_at(&self, id: GateId) -> usize {
+        if self.obstacle(id).is_some() {
+            return 0;
+        }
+        let gate = self.gates.expect(id);
+        let says = self.says(&gate.key);
+        let places = says.most.map(|most| most.saturating_sub(gate.held));
+        let now = mono_ns(self.now.mono);
+        let reached = gate.reached_ns.unwrap_or(i64::MIN);
+        let starts = says.rate.map(|rate| rate.admitted(reached, now));
+        let least = places.into_iter().chain(starts).min();
+        least.map_or(usize::MAX, |least| least as usize)
+    }
+
     /// A run is given to a worker: it takes a place at each of its gates, and one start of their rates.
     pub(super) fn take_places(&mut self, id: RunId) {
         let Some(pen) = self.runs.expect(id).pen else {
@@ -204,7 +219,7 @@ impl Engine {
     /// over, and its row goes with it.
     pub(super) fn drop_gate(&mut self, id: GateId) {
         let gate = self.gates.expect(id);
-        if gate.pens > 0 || !gate.lot.is_idle() {
+        if gate.pens > 0 {
             return;
         }
         if let Some(reached) = gate.reached_ns

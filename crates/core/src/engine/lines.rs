@@ -5,6 +5,10 @@
 //! never takes more than its window. While anything is parked, new runs of the line are parked too: first come, first
 //! served.
 //!
+//! A line's members are the workers that may have room for one of its runs: who is found to have none when its turn comes
+//! leaves the line, and is back in it when it has. So giving a run out costs nothing in lines that nothing waits in. A line that
+//! has been empty for a while leaves memory, and comes back with the next run that needs it.
+//!
 //! Runs that limits hold back do not stand in the line itself: they wait in pens (`pens.rs`), and of those that share a gate one
 //! at a time stands in line. So what is blocked takes no place of what is not.
 
@@ -17,9 +21,10 @@ use crate::model::{Limits, ProcessId, Requirement, Run, RunId};
 use super::jobs::Compiled;
 use super::lot::Lot;
 use super::pens::PenId;
-use super::{Engine, LoadKey};
+use super::time::Timer;
+use super::{Engine, LOAD_ROWS, LoadKey};
 
-/// Index of a line; lines are never removed.
+/// Index of a line; that of one that has left goes to another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct LineIx(usize);
 
@@ -41,6 +46,9 @@ const PLACE_BYTES: usize = 512;
 
 /// A line has one of so many parts of its window whatever others take.
 const SHARES: usize = 64;
+
+/// A line that nothing needed between two looks leaves.
+const LOOK_EVERY_MS: u64 = 10_000;
 
 impl Waiting {
     pub(super) fn of(run: &Run) -> Self {
@@ -84,12 +92,17 @@ pub(super) struct Line {
     ready: BTreeSet<(RunId, PenId)>,
     /// How many runs wait in pens of this line.
     penned: usize,
-    /// Workers that are able, connected, fresh and have credit for one run of this line.
+    /// How many pens it has.
+    pens: usize,
+    /// Workers that are able and connected, without those that were found to have no room for a run of this line.
     members: Vec<ProcessId>,
     places: BTreeMap<ProcessId, usize>,
     /// Counts picks, for placement.
     pub(super) turn: u64,
     lot: Lot,
+    /// It is among those that may leave, and has been needed since the last look at them.
+    may_leave: bool,
+    needed: bool,
 }
 
 const PRIORITIES: usize = Limits::PRIORITY as usize + 1;
@@ -101,7 +114,16 @@ pub(super) struct Lines {
     /// How long all may be together, beyond a share that each line has for itself: nobody waits because memory is full of
     /// what has no workers.
     total: usize,
-    lines: Vec<Line>,
+    lines: Vec<Option<Line>>,
+    /// Places in `lines` that nobody has.
+    vacant: Vec<LineIx>,
+    /// Lines that were empty.
+    idle: Vec<LineIx>,
+    /// Those are looked at when a timer rings.
+    looking: bool,
+    /// How often anything was changed in a line.
+    #[cfg(test)]
+    pub(super) changes: usize,
     by_key: BTreeMap<Arc<str>, LineIx>,
     /// Lines with both runs and workers, by priority.
     active: [BTreeSet<LineIx>; PRIORITIES],
@@ -123,18 +145,22 @@ impl Lines {
     }
 
     pub(super) fn line(&self, ix: LineIx) -> &Line {
-        &self.lines[ix.0]
+        match &self.lines[ix.0] {
+            Some(line) => line,
+            None => panic!("a line has left that is in use"),
+        }
     }
 
     pub(super) fn line_mut(&mut self, ix: LineIx) -> &mut Line {
-        &mut self.lines[ix.0]
+        match &mut self.lines[ix.0] {
+            Some(line) => line,
+            None => panic!("a line has left that is in use"),
+        }
     }
 
     pub(super) fn all(&self) -> impl Iterator<Item = (LineIx, &Line)> {
-        self.lines
-            .iter()
-            .enumerate()
-            .map(|(index, line)| (LineIx(index), line))
+        let lines = self.lines.iter().enumerate();
+        lines.filter_map(|(index, line)| Some((LineIx(index), line.as_ref()?)))
     }
 
     fn find(&self, key: &str) -> Option<LineIx> {
@@ -142,21 +168,49 @@ impl Lines {
     }
 
     fn add(&mut self, key: Arc<str>, requirement: Requirement) -> LineIx {
-        let ix = LineIx(self.lines.len());
-        self.by_key.insert(Arc::clone(&key), ix);
-        self.lines.push(Line {
+        let line = Line {
             requirement,
-            key,
+            key: Arc::clone(&key),
             queue: VecDeque::new(),
             length: 0,
             ready: BTreeSet::new(),
             penned: 0,
+            pens: 0,
             members: Vec::new(),
             places: BTreeMap::new(),
             turn: 0,
             lot: Lot::default(),
-        });
+            may_leave: false,
+            needed: true,
+        };
+        let ix = self.vacant.pop().unwrap_or(LineIx(self.lines.len()));
+        match self.lines.get_mut(ix.0) {
+            Some(place) => *place = Some(line),
+            None => self.lines.push(Some(line)),
+        }
+        self.by_key.insert(key, ix);
+        self.settle(ix);
         ix
+    }
+
+    /// Lets go of the lines that nothing has needed since the last call. Returns them.
+    fn remove_idle(&mut self) -> BTreeSet<LineIx> {
+        let mut gone = BTreeSet::new();
+        for ix in std::mem::take(&mut self.idle) {
+            let line = self.line_mut(ix);
+            if !line.is_idle() {
+                line.may_leave = false;
+            } else if std::mem::take(&mut line.needed) {
+                self.idle.push(ix);
+            } else {
+                let key = Arc::clone(&line.key);
+                self.by_key.remove(&key);
+                self.lines[ix.0] = None;
+                self.vacant.push(ix);
+                gone.insert(ix);
+            }
+        }
+        gone
     }
 
     pub(super) fn must_park(&self, ix: LineIx) -> bool {
@@ -173,9 +227,16 @@ impl Lines {
     }
 
     /// A run of the line goes into the store instead of memory, by batch `seq`.
-    pub(super) fn parked(&mut self, ix: LineIx, seq: u64) {
-        self.line_mut(ix).lot.park(seq);
+    pub(super) fn parked(&mut self, ix: LineIx, seq: u64, run: RunId) {
+        self.line_mut(ix).lot.park(seq, run);
         self.with_parked.insert(ix);
+    }
+
+    /// The line has a pen more, or one less.
+    pub(super) fn pens(&mut self, ix: LineIx, change: isize) {
+        let line = self.line_mut(ix);
+        line.pens = line.pens.saturating_add_signed(change);
+        self.settle(ix);
     }
 
     pub(super) fn push(&mut self, ix: LineIx, waiting: Waiting) {
@@ -208,9 +269,11 @@ impl Lines {
     /// Takes all these runs out of their lines.
     pub(super) fn remove_all(&mut self, runs: &BTreeSet<RunId>) {
         for index in 0..self.lines.len() {
-            let queue = &mut self.lines[index].queue;
+            let Some(line) = &mut self.lines[index] else {
+                continue;
+            };
             let mut places = 0;
-            queue.retain(|waiting| {
+            line.queue.retain(|waiting| {
                 let gone = runs.contains(&waiting.run);
                 places += if gone { waiting.places } else { 0 };
                 !gone
@@ -279,15 +342,24 @@ impl Lines {
         Some(ix)
     }
 
+    /// Something has changed in a line: it is served or not, and may leave or not.
     fn settle(&mut self, ix: LineIx) {
-        let line = &self.lines[ix.0];
-        let active = &mut self.active[line.requirement.priority.min(Limits::PRIORITY) as usize];
-        let empty = line.queue.is_empty() && line.ready.is_empty();
-        if empty || line.members.is_empty() {
-            active.remove(&ix);
-        } else {
-            active.insert(ix);
+        #[cfg(test)]
+        {
+            self.changes += 1;
         }
+        let line = self.line_mut(ix);
+        let active = line.waits() && !line.members.is_empty();
+        let priority = line.requirement.priority.min(Limits::PRIORITY) as usize;
+        line.needed = true;
+        if line.is_idle() && !line.may_leave {
+            line.may_leave = true;
+            self.idle.push(ix);
+        }
+        match active {
+            true => self.active[priority].insert(ix),
+            false => self.active[priority].remove(&ix),
+        };
     }
 
     /// The reads that short lines need; every batch up to `acknowledged` is visible to them.
@@ -297,14 +369,12 @@ impl Lines {
         let with_parked = self.with_parked.iter();
         with_parked
             .filter_map(|ix| {
-                let line = &mut lines[ix.0];
+                let line = lines[ix.0].as_mut()?;
                 let short = line.lot.can_be_read() && line.length <= low;
-                short.then(|| {
-                    line.lot.begin_scan(acknowledged);
-                    LoadKey::Parked {
-                        key: line.key.to_string(),
-                        after: None,
-                    }
+                short.then(|| LoadKey::Parked {
+                    key: line.key.to_string(),
+                    after: line.lot.begin_scan(acknowledged),
+                    rows: LOAD_ROWS,
                 })
             })
             .collect()
@@ -319,17 +389,30 @@ impl Lines {
             return Some(LoadKey::Parked {
                 key: key.to_owned(),
                 after: last,
+                rows: LOAD_ROWS,
             });
         }
-        line.lot.end_scan(all, !armed(Fault::ScanNotRepeated));
+        let next = last.filter(|_| !all);
+        line.lot.end_scan(next, !armed(Fault::ScanNotRepeated));
         if !line.lot.has_parked() {
             self.with_parked.remove(&ix);
         }
+        self.settle(ix);
         None
     }
 }
 
 impl Line {
+    /// Whether a run of it could be given out, or read, if there is a worker.
+    fn waits(&self) -> bool {
+        !self.queue.is_empty() || !self.ready.is_empty()
+    }
+
+    /// Nothing of it is in memory or in the store.
+    fn is_idle(&self) -> bool {
+        !self.waits() && self.pens == 0 && self.lot.is_idle()
+    }
+
     /// How many runs stand in it, or wait in its pens.
     pub(super) fn waiting(&self) -> usize {
         self.queue.len() + self.penned
@@ -392,7 +475,7 @@ impl Engine {
     /// A line that has parked runs in the store, known by its key alone.
     pub(super) fn line_with_parked(&mut self, key: &str) {
         let ix = self.line_keyed(key);
-        self.lines.parked(ix, 0);
+        self.lines.parked(ix, 0, RunId(0));
     }
 
     pub(super) fn line_keyed(&mut self, key: &str) -> LineIx {
@@ -404,12 +487,27 @@ impl Engine {
     }
 
     fn add_line(&mut self, key: Arc<str>, requirement: Requirement) -> LineIx {
-        let weight = requirement.weight;
         let ix = self.lines.add(key, requirement);
         for process in self.fleet.able(&self.lines.line(ix).requirement) {
-            self.fleet.serve(process, ix, weight);
-            self.place_in_lines(process);
+            self.stand_in(process, ix);
         }
         ix
+    }
+
+    /// Looks after a while which lines nothing needs.
+    pub(super) fn look_at_lines_later(&mut self) {
+        if !self.lines.looking && !self.lines.idle.is_empty() {
+            self.lines.looking = true;
+            let at = self.now.mono.plus(LOOK_EVERY_MS);
+            self.wheel.insert(at.0, Timer::IdleLines);
+        }
+    }
+
+    pub(super) fn drop_idle_lines(&mut self) {
+        self.lines.looking = false;
+        let gone = self.lines.remove_idle();
+        if !gone.is_empty() {
+            self.fleet.forget_lines(&gone);
+        }
     }
 }

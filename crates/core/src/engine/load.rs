@@ -7,12 +7,12 @@
 use std::collections::BTreeMap;
 
 use crate::fault::{Fault, armed};
-use crate::model::{IdempotencyEntry, Now, Run, RunId, RunState, SessionId, WallMs};
+use crate::model::{IdempotencyEntry, Now, Run, RunId, RunState, SegmentSet, SessionId, WallMs};
 
 use super::delays::minute_of_key;
 use super::enter_line::Enter;
 use super::turns::TurnRef;
-use super::{Engine, Input, LOAD_ROWS, LoadKey, LoadRequest, Loaded, LoadedRow, Step};
+use super::{Engine, Input, LoadKey, LoadRequest, Loaded, LoadedRow, Step};
 
 #[derive(Debug, Default)]
 pub(super) struct Loads {
@@ -26,6 +26,7 @@ impl Loads {
     fn request(
         &mut self,
         session: SessionId,
+        within: SegmentSet,
         tag: u64,
         keys: Vec<LoadKey>,
         now: WallMs,
@@ -39,6 +40,7 @@ impl Loads {
             id: self.next_id,
             tag,
             session,
+            within,
             keys,
             now,
         }
@@ -62,9 +64,13 @@ impl Loads {
 impl Engine {
     pub(super) fn need(&mut self, keys: Vec<LoadKey>, input: Input) -> Step {
         let now = self.age_clock(self.now);
-        let request = self
-            .loads
-            .request(self.session, self.acknowledged, keys, now);
+        let request = self.loads.request(
+            self.session,
+            self.segments.owned(),
+            self.acknowledged,
+            keys,
+            now,
+        );
         Step::Need {
             request,
             input: Box::new(input),
@@ -73,9 +79,13 @@ impl Engine {
 
     pub(super) fn want(&mut self, key: LoadKey) {
         let now = self.age_clock(self.now);
-        let request = self
-            .loads
-            .request(self.session, self.acknowledged, vec![key], now);
+        let request = self.loads.request(
+            self.session,
+            self.segments.owned(),
+            self.acknowledged,
+            vec![key],
+            now,
+        );
         self.loads.wanted.push(request);
     }
 
@@ -127,7 +137,14 @@ impl Engine {
             LoadedRow::CalendarUsers(calendar, jobs) => {
                 self.users_asked.insert(calendar, jobs);
             }
-            LoadedRow::Parked { key, runs } => self.take_parked(tag, &key, runs),
+            LoadedRow::Followers { ending, jobs } => self.take_followers(now, tag, ending, jobs),
+            LoadedRow::Endings(endings) => self.take_endings(tag, endings),
+            LoadedRow::Awaited(name) => {
+                if self.jobs.named(&name).is_none() {
+                    self.jobs.note_awaited(name, tag);
+                }
+            }
+            LoadedRow::Parked { key, runs, all } => self.take_parked(tag, &key, runs, all),
             LoadedRow::Sorted { key, runs } => self.take_sorted(tag, &key, runs),
             LoadedRow::Overdue { runs, next } => self.take_overdue(now, tag, runs, next),
             LoadedRow::Queued { key, runs } => self.take_queued(now, tag, &key, runs),
@@ -182,9 +199,8 @@ impl Engine {
         }
     }
 
-    fn take_parked(&mut self, tag: u64, key: &str, runs: Vec<Run>) {
+    fn take_parked(&mut self, tag: u64, key: &str, runs: Vec<Run>, all: bool) {
         let last = runs.last().map(|run| run.id);
-        let all = runs.len() < LOAD_ROWS;
         if let Some(minute) = minute_of_key(key) {
             for run in runs {
                 self.take_delayed(minute, run, tag);
@@ -192,12 +208,17 @@ impl Engine {
             self.minute_scanned(minute, last, all);
             return;
         }
+        if key.starts_with('@') {
+            for run in runs {
+                self.take_of_lot(key, run, tag);
+            }
+            self.lot_scanned(key, last, all);
+            return;
+        }
         for run in runs {
             self.adopt_run(run, tag);
         }
-        if key.starts_with('@') {
-            self.lot_scanned(key, last, all);
-        } else if let Some(next) = self.lines.scanned(key, last, all) {
+        if let Some(next) = self.lines.scanned(key, last, all) {
             self.want(next);
         }
     }
@@ -213,6 +234,7 @@ impl Engine {
         self.letters.forget(safe);
         self.backfills.forget(safe);
         self.runs.left.forget(safe);
+        self.endings.forget(safe);
         self.jobs.forget_tombstones(safe);
     }
 }

@@ -11,6 +11,8 @@
 //!   hundredth longer: the holder stops believing in its hold before anyone else gets it.
 //! - Every answer, also to a renewal, is an effect of a commit: a server that lost its session gives and renews nothing.
 //! - Who waits is in memory only. After a restart the waiting ask again, and find their hold if they had got it.
+//! - Who is gone before the answer reached it leaves the line, and what it was given is free again, unless its owner has
+//!   been heard of since: then somebody may believe in the hold.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -32,6 +34,10 @@ pub(super) struct Locks {
     holds: BTreeMap<Fence, LockRef>,
     /// Which lock a caller waits for.
     waiting: BTreeMap<Ticket, LockRef>,
+    /// How many wait for locks of a namespace.
+    crowds: BTreeMap<NamespaceName, usize>,
+    /// Which hold a caller was given, as long as nothing but the answer to it can have told of the hold.
+    untold: BTreeMap<Ticket, Fence>,
 }
 
 #[derive(Debug)]
@@ -41,18 +47,43 @@ struct Held {
     /// Rings when the term is over.
     timer: wheel::Key,
     queue: VecDeque<Waiter>,
+    /// The caller whose answer alone tells of the hold.
+    untold: Option<Ticket>,
 }
 
 #[derive(Debug)]
 struct Waiter {
+    asks: Asks,
+    timer: wheel::Key,
+}
+
+/// Who asks for a lock, and for how long.
+#[derive(Debug)]
+struct Asks {
     ticket: Ticket,
     actor: Actor,
     owner: String,
     ttl_ms: u64,
-    timer: wheel::Key,
 }
 
 impl Locks {
+    fn enter_line(&mut self, ticket: Ticket, lock: LockRef) {
+        *self.crowds.entry(lock.namespace.clone()).or_default() += 1;
+        self.waiting.insert(ticket, lock);
+    }
+
+    /// The lock that the caller waited for.
+    fn leave_line(&mut self, ticket: Ticket) -> Option<LockRef> {
+        let lock = self.waiting.remove(&ticket)?;
+        if let Some(crowd) = self.crowds.get_mut(&lock.namespace) {
+            *crowd -= 1;
+            if *crowd == 0 {
+                self.crowds.remove(&lock.namespace);
+            }
+        }
+        Some(lock)
+    }
+
     pub(super) fn row(&self, lock: &LockRef) -> Option<&LockRow> {
         self.held.get(lock).map(|held| &held.row)
     }
@@ -64,10 +95,16 @@ fn term(ttl_ms: u64) -> u64 {
 }
 
 impl Engine {
+    /// How many callers wait for each of these locks.
+    pub fn lock_waiters(&self, locks: &[LockRef]) -> Vec<usize> {
+        let waiting = |lock: &LockRef| self.locks.held.get(lock).map_or(0, |held| held.queue.len());
+        locks.iter().map(waiting).collect()
+    }
+
     /// A lock that was held when the last engine ended: its whole term begins anew.
     pub(super) fn revive_lock(&mut self, now: Now, row: LockRow) {
         if !armed(Fault::LockForgotten) {
-            self.hold(now, row, VecDeque::new());
+            self.hold(now, row, VecDeque::new(), None);
         }
     }
 
@@ -83,7 +120,7 @@ impl Engine {
             return Some(Err(Refusal::Invalid(fault)));
         }
         let Some(held) = self.locks.held.get_mut(&request.lock) else {
-            return Some(self.acquire_free(now, actor, request));
+            return Some(self.acquire_free(now, ticket, actor, request));
         };
         if held.row.owner == request.owner {
             let fence = held.row.fence;
@@ -98,6 +135,7 @@ impl Engine {
     fn acquire_free(
         &mut self,
         now: Now,
+        ticket: Ticket,
         actor: &Actor,
         request: LockRequest,
     ) -> Result<Reply, Refusal> {
@@ -105,14 +143,13 @@ impl Engine {
         if self.locks.counts.get(namespace).copied().unwrap_or(0) >= Limits::LOCKS {
             return Err(Refusal::TooManyLocks(Limits::LOCKS));
         }
-        let row = self.give_lock(
-            now,
-            request.lock,
-            actor.clone(),
-            request.owner,
-            request.ttl_ms,
-            VecDeque::new(),
-        );
+        let asks = Asks {
+            ticket,
+            actor: actor.clone(),
+            owner: request.owner,
+            ttl_ms: request.ttl_ms,
+        };
+        let row = self.give_lock(now, request.lock, asks, VecDeque::new());
         Ok(Reply::Lock(Box::new(row)))
     }
 
@@ -123,19 +160,26 @@ impl Engine {
         actor: &Actor,
         request: LockRequest,
     ) -> Option<Result<Reply, Refusal>> {
-        let crowded = self.locks.waiting.len() >= Limits::LOCK_WAITERS_ALL;
+        let most = Limits::LOCK_WAITERS_NAMESPACE;
+        let crowd = self.locks.crowds.get(&request.lock.namespace);
+        let crowded = crowd.is_some_and(|crowd| *crowd >= most);
         let at = now.mono.plus(request.wait_ms);
         let held = self.locks.held.get_mut(&request.lock)?;
-        let same = |waiter: &&mut Waiter| waiter.owner == request.owner;
-        let before = held.queue.iter_mut().find(same);
-        if before.is_none() && (crowded || held.queue.len() >= Limits::LOCK_WAITERS) {
+        let same = |waiter: &&mut Waiter| waiter.asks.owner == request.owner;
+        let is_new = held.queue.iter_mut().find(same).is_none();
+        if is_new && held.queue.len() >= Limits::LOCK_WAITERS {
             return Some(Err(Refusal::TooManyWaiters(Limits::LOCK_WAITERS)));
         }
+        if is_new && crowded {
+            return Some(Err(Refusal::TooManyWaitersInNamespace(most)));
+        }
         let waiter = Waiter {
-            ticket,
-            actor: actor.clone(),
-            owner: request.owner.clone(),
-            ttl_ms: request.ttl_ms,
+            asks: Asks {
+                ticket,
+                actor: actor.clone(),
+                owner: request.owner.clone(),
+                ttl_ms: request.ttl_ms,
+            },
             timer: self.wheel.insert(at.0, Timer::LockWait(ticket)),
         };
         let row = held.row.clone();
@@ -144,15 +188,16 @@ impl Engine {
             Some(place) => {
                 let gone = std::mem::replace(place, waiter);
                 self.wheel.cancel(gone.timer);
-                self.locks.waiting.remove(&gone.ticket);
+                let ticket = gone.asks.ticket;
+                self.locks.leave_line(ticket);
                 self.effect(Effect::Reply {
-                    ticket: gone.ticket,
+                    ticket,
                     reply: Err(Refusal::LockHeld(Box::new(row))),
                 });
             }
             None => held.queue.push_back(waiter),
         }
-        self.locks.waiting.insert(ticket, request.lock);
+        self.locks.enter_line(ticket, request.lock);
         None
     }
 
@@ -169,6 +214,9 @@ impl Engine {
         let Some(held) = held.filter(|held| held.row.fence == fence) else {
             return Err(Refusal::LockLost(lock.clone()));
         };
+        if let Some(ticket) = held.untold.take() {
+            self.locks.untold.remove(&ticket);
+        }
         if let Some(ttl_ms) = ttl_ms {
             crate::model::check_ttl(ttl_ms).map_err(Refusal::Invalid)?;
             if ttl_ms > held.row.ttl_ms || armed(Fault::LockShortened) && ttl_ms != held.row.ttl_ms
@@ -215,16 +263,37 @@ impl Engine {
 
     /// The caller has waited for as long as it wanted to.
     pub(super) fn lock_wait_over(&mut self, ticket: Ticket) {
-        let Some(lock) = self.locks.waiting.remove(&ticket) else {
+        let Some(lock) = self.locks.leave_line(ticket) else {
             return;
         };
         if let Some(held) = self.locks.held.get_mut(&lock) {
-            held.queue.retain(|waiter| waiter.ticket != ticket);
+            held.queue.retain(|waiter| waiter.asks.ticket != ticket);
             let row = Box::new(held.row.clone());
             self.effect(Effect::Reply {
                 ticket,
                 reply: Err(Refusal::LockHeld(row)),
             });
+        }
+    }
+
+    /// The caller is gone and has not been answered.
+    pub(super) fn withdraw_from_locks(&mut self, now: Now, ticket: Ticket) {
+        if armed(Fault::GoneWaitsOn) {
+            return;
+        }
+        if let Some(lock) = self.locks.leave_line(ticket)
+            && let Some(held) = self.locks.held.get_mut(&lock)
+        {
+            let gone = |waiter: &Waiter| waiter.asks.ticket == ticket;
+            let place = held.queue.iter().position(gone);
+            if let Some(waiter) = place.and_then(|place| held.queue.remove(place)) {
+                self.wheel.cancel(waiter.timer);
+            }
+        }
+        if let Some(fence) = self.locks.untold.get(&ticket)
+            && let Some(lock) = self.locks.holds.get(fence).cloned()
+        {
+            self.free_lock(now, &lock);
         }
     }
 
@@ -234,6 +303,9 @@ impl Engine {
         };
         self.wheel.cancel(held.timer);
         self.locks.holds.remove(&held.row.fence);
+        if let Some(ticket) = held.untold {
+            self.locks.untold.remove(&ticket);
+        }
         if let Some(count) = self.locks.counts.get_mut(&lock.namespace) {
             *count -= 1;
             if *count == 0 {
@@ -245,17 +317,11 @@ impl Engine {
             return;
         };
         self.wheel.cancel(next.timer);
-        self.locks.waiting.remove(&next.ticket);
-        let row = self.give_lock(
-            now,
-            lock.clone(),
-            next.actor,
-            next.owner,
-            next.ttl_ms,
-            held.queue,
-        );
+        let ticket = next.asks.ticket;
+        self.locks.leave_line(ticket);
+        let row = self.give_lock(now, lock.clone(), next.asks, held.queue);
         self.effect(Effect::Reply {
-            ticket: next.ticket,
+            ticket,
             reply: Ok(Reply::Lock(Box::new(row))),
         });
     }
@@ -264,9 +330,7 @@ impl Engine {
         &mut self,
         now: Now,
         lock: LockRef,
-        actor: Actor,
-        owner: String,
-        ttl_ms: u64,
+        asks: Asks,
         queue: VecDeque<Waiter>,
     ) -> LockRow {
         let fence = match armed(Fault::LockFenceReused) {
@@ -276,17 +340,18 @@ impl Engine {
         let row = LockRow {
             fence,
             lock,
-            owner,
-            ttl_ms,
+            owner: asks.owner,
+            ttl_ms: asks.ttl_ms,
             acquired: now.wall,
-            actor,
+            actor: asks.actor,
         };
         self.building.lock(&row.lock);
-        self.hold(now, row.clone(), queue);
+        self.locks.untold.insert(asks.ticket, fence);
+        self.hold(now, row.clone(), queue, Some(asks.ticket));
         row
     }
 
-    fn hold(&mut self, now: Now, row: LockRow, queue: VecDeque<Waiter>) {
+    fn hold(&mut self, now: Now, row: LockRow, queue: VecDeque<Waiter>, untold: Option<Ticket>) {
         let until = now.mono.plus(term(row.ttl_ms));
         let timer = self.wheel.insert(until.0, Timer::LockOver(row.fence));
         let lock = row.lock.clone();
@@ -297,6 +362,7 @@ impl Engine {
             until,
             timer,
             queue,
+            untold,
         };
         self.locks.held.insert(lock, held);
     }

@@ -30,14 +30,17 @@ mod delays;
 mod dispatch;
 mod drains;
 mod effect;
+mod endings;
 mod enter_line;
 mod evict;
 mod figures;
 mod fire_job;
 mod fleet;
 mod fleet_view;
+mod follow_job;
 mod gates;
 mod health;
+mod hold_backfill;
 mod input;
 mod isolate;
 mod jobs;
@@ -54,12 +57,14 @@ mod plan_job;
 mod queue_view;
 mod queues;
 mod read_ahead;
+mod read_lots;
 mod rests;
 mod retry;
 mod runs;
 mod segments;
 mod sort_lots;
 mod start_limits;
+mod supersede;
 mod sweeps;
 mod time;
 mod turns;
@@ -67,6 +72,7 @@ mod worker;
 
 use std::collections::BTreeMap;
 
+use crate::change::ChangeSet;
 use crate::lease;
 use crate::model::{
     Actor, CalendarRef, Counters, JobId, JobName, JobRecord, Limits, NamespaceName, Now, Run,
@@ -80,9 +86,9 @@ pub use effect::{Assign, Effect, Refusal, Reply, ToWorker, Triggered};
 pub use figures::{Figures, LineFigures};
 pub use fleet_view::{WorkerState, WorkerView};
 pub use input::{
-    AttemptRef, Command, Condition, Enforcement, Finished, Heartbeat, Hello, Input, JobRef,
-    LOAD_ROWS, Load, LoadKey, LoadRequest, Loaded, LoadedRow, NewBackfill, NewToken, Obedience,
-    Rerun, StreamId, Ticket, TimesWanted, Trigger, When, WorkerEvent,
+    AttemptRef, Command, Condition, ENDING_ROWS, Enforcement, FOLLOWER_ROWS, Finished, Heartbeat,
+    Hello, Input, JobRef, LOAD_ROWS, Load, LoadKey, LoadRequest, Loaded, LoadedRow, NewBackfill,
+    NewToken, Rerun, StreamId, Ticket, TimesWanted, Trigger, When, WorkerEvent,
 };
 
 pub use queue_view::{Held, Hindrance, KeyView, QueueView};
@@ -93,6 +99,7 @@ use calendars::Calendars;
 use clock::Hold;
 use delays::Delays;
 use drains::Drains;
+use endings::Endings;
 use evict::Idle;
 use fleet::Fleet;
 use gates::Gates;
@@ -179,6 +186,7 @@ pub struct Engine {
     locks: Locks,
     letters: Letters,
     backfills: Backfills,
+    endings: Endings,
     loads: Loads,
     tokens: BTreeMap<TokenId, TokenRow>,
     settings: BTreeMap<SettingKey, SettingRow>,
@@ -222,6 +230,12 @@ impl Engine {
     /// Decides what one input means.
     pub fn step(&mut self, now: Now, input: Input) -> Step {
         let now = self.follow_clock(now);
+        let step = self.decide(now, input);
+        self.advance_stirred(now);
+        step
+    }
+
+    fn decide(&mut self, now: Now, input: Input) -> Step {
         match input {
             Input::Tick => {
                 self.tick(now);
@@ -238,6 +252,10 @@ impl Engine {
             }
             Input::Loaded(loaded) => {
                 self.loaded(now, loaded);
+                Step::Done
+            }
+            Input::CallerGone(ticket) => {
+                self.withdraw_from_locks(now, ticket);
                 Step::Done
             }
         }
@@ -264,6 +282,22 @@ impl Engine {
         );
         self.acknowledged = seq;
         self.forget_marks();
+    }
+
+    /// The last change set of this engine: its segments are anybody's at once, and its session is over.
+    ///
+    /// Call it when every batch is acknowledged; the engine is of no use after it.
+    pub fn leave(self) -> ChangeSet {
+        assert_eq!(
+            self.taken, self.acknowledged,
+            "whoever leaves has nothing in flight"
+        );
+        ChangeSet {
+            session: self.session,
+            seq: self.taken + 1,
+            segments: self.segments.given_up(),
+            ..ChangeSet::default()
+        }
     }
 
     /// Loads that the engine wants by itself, to be answered by [`Input::Loaded`].

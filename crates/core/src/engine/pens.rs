@@ -9,11 +9,16 @@
 //!   └──────────────────────── empty ──────────────────────────────┘
 //! ```
 //!
+//! Pens of a line form a tree: what must pass `[key, job, queue]` is a kind of what must pass `[job, queue]`, and that of what
+//! must pass `[queue]`. A pen's parent has its gates without the most particular one.
+//!
 //! Memory holds a small window of each pen, and one of all together. Beyond the first, runs are parked in the store under the
-//! pen's key; beyond the second, under that of its last gate, and go to their pens when they are read back. While anything
-//! is parked under either, those that come later are parked too.
+//! pen's key; beyond the second, under that of its widest ancestor. So the lot of a pen holds its own runs and those of its
+//! descendants. A pen with a lot takes its turn by age as any other does, and then the lot is read (`read_lots.rs`): runs go
+//! into memory, or into a lot further down, and never up. While anything is parked in a lot, those of its pen and of its
+//! descendants that come later are parked there too.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use crate::model::RunId;
@@ -22,7 +27,7 @@ use super::gates::GateId;
 use super::lines::{LineIx, Waiting};
 use super::lot::Lot;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct PenId(u64);
 
 /// Where a pen stands, under which of its runs.
@@ -40,18 +45,37 @@ pub(super) struct Pen {
     pub(super) line: LineIx,
     /// The more particular first; the last is the widest.
     pub(super) gates: Arc<[GateId]>,
+    /// It has the same gates but the first.
+    pub(super) parent: Option<PenId>,
     pub(super) queue: VecDeque<Waiting>,
-    /// Resident runs that belong to it, waiting or leased.
+    /// Resident runs that belong to it, waiting or leased, and pens whose parent it is.
     pub(super) users: usize,
-    pub(super) lot: Lot,
+    lot: Lot,
+    /// The scan of its lot.
+    pub(super) scan: Scan,
     pub(super) place: Place,
 }
 
+/// What a scan of a lot may bring into memory, and has brought.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Scan {
+    /// As many as may be taken once memory is full.
+    pub(super) most: usize,
+    pub(super) taken: usize,
+    /// It was enough: this one and what comes after it are left.
+    pub(super) left: Option<RunId>,
+}
+
 impl Pen {
-    /// The run that it stands under: what the store holds of it is older than all.
+    /// The run that it stands under: its oldest, or a bound for what its lot holds.
     pub(super) fn head(&self) -> Option<RunId> {
-        let unread = self.lot.can_be_read().then_some(RunId(0));
-        self.queue.front().map(|waiting| waiting.run).or(unread)
+        let unread = self.lot.can_be_read().then(|| self.lot.oldest());
+        let first = self.queue.front().map(|waiting| waiting.run);
+        first.into_iter().chain(unread).min()
+    }
+
+    pub(super) fn lot(&self) -> &Lot {
+        &self.lot
     }
 
     pub(super) fn root(&self) -> GateId {
@@ -73,6 +97,10 @@ pub(super) struct Pens {
     made: u64,
     /// How much of memory's share all pens take together.
     length: usize,
+    /// Pens that the store may hold runs of.
+    with_lot: BTreeSet<PenId>,
+    /// Whose lot is looked at next.
+    turn: PenId,
 }
 
 impl Pens {
@@ -106,7 +134,57 @@ impl Pens {
         self.length
     }
 
-    pub(super) fn add(&mut self, key: Arc<str>, line: LineIx, gates: Arc<[GateId]>) -> PenId {
+    /// How many pens the store holds runs of.
+    pub(super) fn lots(&self) -> usize {
+        self.with_lot.len()
+    }
+
+    /// A run is parked in the lot of a pen by batch `seq`.
+    pub(super) fn park(&mut self, id: PenId, seq: u64, run: RunId) {
+        self.expect_mut(id).lot.park(seq, run);
+        self.with_lot.insert(id);
+    }
+
+    /// The store holds runs in the lot of a pen, nobody knows which.
+    pub(super) fn lot_found(&mut self, id: PenId) {
+        self.expect_mut(id).lot.found();
+        self.with_lot.insert(id);
+    }
+
+    /// Returns after which run the scan reads.
+    pub(super) fn begin_scan(&mut self, id: PenId, seq: u64, most: usize) -> Option<RunId> {
+        let pen = self.expect_mut(id);
+        pen.scan = Scan {
+            most,
+            ..Scan::default()
+        };
+        pen.lot.begin_scan(seq)
+    }
+
+    pub(super) fn end_scan(&mut self, id: PenId, next: Option<RunId>, repeats: bool) {
+        let pen = self.expect_mut(id);
+        pen.lot.end_scan(next, repeats);
+        if !pen.lot.has_parked() {
+            self.with_lot.remove(&id);
+        }
+    }
+
+    /// Some of the pens that the store may hold runs of, others with each call.
+    pub(super) fn some_with_lot(&mut self, most: usize) -> Vec<PenId> {
+        let after = self.with_lot.range(self.turn..);
+        let before = self.with_lot.range(..self.turn);
+        let some: Vec<PenId> = after.chain(before).take(most).copied().collect();
+        self.turn = some.last().map_or(self.turn, |last| PenId(last.0 + 1));
+        some
+    }
+
+    pub(super) fn add(
+        &mut self,
+        key: Arc<str>,
+        line: LineIx,
+        gates: Arc<[GateId]>,
+        parent: Option<PenId>,
+    ) -> PenId {
         self.made += 1;
         let id = PenId(self.made);
         self.by_key.insert(Arc::clone(&key), id);
@@ -116,9 +194,11 @@ impl Pens {
                 key,
                 line,
                 gates,
+                parent,
                 queue: VecDeque::new(),
                 users: 0,
                 lot: Lot::default(),
+                scan: Scan::default(),
                 place: Place::Away,
             },
         );

@@ -6,6 +6,7 @@ use crate::model::{GateKey, JobId, Limits, QueueRef, QueueRow, Run, RunId, WallM
 
 use super::gates::GateId;
 use super::limits::Obstacle;
+use super::pens::Pen;
 use super::{Engine, Now};
 
 /// A queue as memory has it. What is parked in the store beside it is not counted here.
@@ -18,7 +19,9 @@ pub struct QueueView {
     pub running: u32,
     /// Runs that wait, in memory.
     pub waiting: usize,
-    /// When the oldest of those was made.
+    /// Those of them that a limit holds back, of the queue or of their job; the others wait for a worker.
+    pub held: usize,
+    /// When the oldest of those that wait was made.
     pub oldest: Option<WallMs>,
     /// Runs that hold a place, the oldest first, as many as are told.
     pub holders: Vec<RunId>,
@@ -57,6 +60,7 @@ impl QueueView {
             row: None,
             running: 0,
             waiting: 0,
+            held: 0,
             oldest: None,
             holders: Vec::new(),
             full_keys: Vec::new(),
@@ -98,7 +102,7 @@ impl Engine {
         if views.is_empty() {
             return Vec::new();
         }
-        self.add_oldest(&mut views);
+        self.add_penned(&mut views);
         self.add_holders(&mut views);
         let mut views: Vec<QueueView> = views.into_values().collect();
         for view in &mut views {
@@ -109,7 +113,7 @@ impl Engine {
         views
     }
 
-    fn add_oldest(&self, views: &mut BTreeMap<QueueRef, QueueView>) {
+    fn add_penned(&self, views: &mut BTreeMap<QueueRef, QueueView>) {
         for pen in self.pens.all() {
             let root = &self.gates.expect(pen.root()).key;
             let oldest = pen.queue.front().map(|waiting| waiting.run.created());
@@ -117,8 +121,16 @@ impl Engine {
                 && let Some(oldest) = oldest
             {
                 view.oldest = Some(view.oldest.map_or(oldest, |before| before.min(oldest)));
+                if self.is_held_back(pen) {
+                    view.held += pen.queue.len();
+                }
             }
         }
+    }
+
+    /// Whether a limit keeps all runs of a pen from workers. One that only waits for another's turn is not held back.
+    fn is_held_back(&self, pen: &Pen) -> bool {
+        pen.gates.iter().any(|gate| self.obstacle(*gate).is_some())
     }
 
     fn add_holders(&self, views: &mut BTreeMap<QueueRef, QueueView>) {

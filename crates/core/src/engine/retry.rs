@@ -51,9 +51,13 @@ fn last_words(end: &AttemptEnd) -> Option<String> {
             "it put itself off more than {} times: give it a schedule instead",
             Limits::SNOOZES
         )),
-        AttemptOutcome::Lost | AttemptOutcome::Cancelled => {
-            let cause = said.unwrap_or("stopped by its worker");
+        AttemptOutcome::Lost => {
+            let cause = said.unwrap_or("nobody knows how");
             Some(format!("worker lost: {cause}"))
+        }
+        AttemptOutcome::Cancelled => {
+            let cause = said.unwrap_or("its worker did not say why");
+            Some(format!("stopped by its worker: {cause}"))
         }
         AttemptOutcome::Undelivered => {
             let cause = said.unwrap_or_default();

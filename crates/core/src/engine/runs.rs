@@ -18,7 +18,8 @@ use super::{AttemptRef, Effect, Engine};
 
 #[derive(Debug)]
 pub(super) struct Resident {
-    pub(super) run: Run,
+    /// Boxed: it goes from here into a batch, and its place in the tree moves often.
+    pub(super) run: Box<Run>,
     /// The job version it is pinned to.
     pub(super) compiled: Arc<Compiled>,
     /// Where it waits, or waited before it was leased, when limits concern it.
@@ -163,7 +164,7 @@ impl Engine {
         if self.lines.must_park(line) {
             let seq = self.building_seq();
             run.parked = Some(self.lines.line(line).key().to_owned());
-            self.lines.parked(line, seq);
+            self.lines.parked(line, seq, run.id);
             self.park_new(run);
         } else {
             let waiting = Waiting::of(&run);
@@ -253,8 +254,9 @@ impl Engine {
         if state == RunState::Failed && compiled.retry.dead_letter == DeadLetter::Keep {
             self.keep_letter(&run);
         }
-        if let Some(mark) = run.backfill {
-            self.backfilled_run_ended(now, &run, mark);
+        match run.backfill {
+            Some(mark) => self.backfilled_run_ended(now, &run, mark),
+            None => self.note_ending(now, &run),
         }
         self.building.run_finished(run);
         self.effect(Effect::RunChanged { run: id });
@@ -281,7 +283,7 @@ impl Engine {
             self.watch_start(run.id, by);
         }
         self.runs.insert(Resident {
-            run,
+            run: Box::new(run),
             compiled,
             pen: None,
             holds: false,
@@ -292,7 +294,7 @@ impl Engine {
     pub(super) fn park_resident(&mut self, id: RunId, line: LineIx) {
         let seq = self.building_seq();
         let key = self.lines.line(line).key().to_owned();
-        self.lines.parked(line, seq);
+        self.lines.parked(line, seq, id);
         self.put_back(id, key);
     }
 
@@ -322,12 +324,14 @@ impl Engine {
         if run.standing.counts {
             let counted = job.tallies.take(&run.standing);
             assert!(counted, "{} was not counted for its overlap", run.id);
-            let key = &run.standing.key;
-            let waiting = job.tallies.of(key.as_deref()).queued > 0;
+            let waiting = job.tallies.of(run.standing.key.as_deref()).queued > 0;
+            let queue = TurnRef::of(run);
             self.mark_job(run.job);
+            if run.standing.queued {
+                self.forget_contenders(&queue);
+            }
             if waiting {
-                let (job, key) = (run.job, key.clone());
-                self.tend_queue(TurnRef { job, key }, 0);
+                self.tend_queue(queue, 0);
             }
         }
         let job = self.jobs.expect_mut(run.job);

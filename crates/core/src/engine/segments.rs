@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::fault::{Fault, armed};
 use crate::model::{
-    AuditId, BackfillId, Fence, JobId, RunId, SegmentId, SegmentRow, TokenId, WallMs,
+    AuditId, BackfillId, Fence, JobId, RunId, SegmentId, SegmentRow, SegmentSet, SessionId,
+    TokenId, WallMs,
 };
 use crate::model::{raw_floor, raw_next};
 
@@ -20,14 +21,17 @@ struct Owned {
     last: u64,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Segments {
     owned: BTreeMap<SegmentId, Owned>,
+    /// The keys of `owned`.
+    set: SegmentSet,
     raised: BTreeSet<SegmentId>,
 }
 
 impl Segments {
     pub(super) fn new(rows: Vec<SegmentRow>) -> Self {
+        let set = rows.iter().map(|row| row.id).collect();
         let owned = rows
             .into_iter()
             .map(|row| {
@@ -42,8 +46,24 @@ impl Segments {
             .collect();
         Self {
             owned,
+            set,
             raised: BTreeSet::new(),
         }
+    }
+
+    /// Which they are.
+    pub(super) fn owned(&self) -> SegmentSet {
+        self.set
+    }
+
+    /// The rows, as of an owner that gives all of them up.
+    pub(super) fn given_up(&self) -> BTreeMap<SegmentId, SegmentRow> {
+        let nobody = |row: &SegmentRow| SegmentRow {
+            owner: SessionId(0),
+            ..row.clone()
+        };
+        let rows = self.owned.iter();
+        rows.map(|(id, owned)| (*id, nobody(&owned.row))).collect()
     }
 
     fn draw(&mut self, segment: SegmentId, now: WallMs) -> u64 {
@@ -99,7 +119,7 @@ impl Segments {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Epoch, SessionId};
+    use crate::model::Epoch;
 
     /// Each life of a server begins at the mark of the one before; none of them may carry ids away from the clock.
     #[test]

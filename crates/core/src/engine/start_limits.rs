@@ -219,7 +219,7 @@ impl Engine {
         let why = match hindrance {
             _ if queued => "runs of its job that were before it had not ended".to_owned(),
             Some(hindrance) => hindrance.text(now.wall),
-            None if self.lines.line(line).members().is_empty() => {
+            None if self.workers_with_room(self.lines.line(line)) == 0 => {
                 "no worker that can run it was connected and had room".to_owned()
             }
             None => "others were before it".to_owned(),

@@ -27,6 +27,7 @@ pub(super) enum Timer {
     Drains,
     Starts,
     QueueRested(JobId),
+    IdleLines,
 }
 
 /// A start is written with the run's next change, or alone once the attempt is this old.
@@ -71,7 +72,8 @@ impl Engine {
         let now = self.believed(raw);
         let waiting = !self.starting.backlog.is_empty() || !self.starting.losing.is_empty();
         let due = self.due.len() > 0 && !self.building.is_nearly_full();
-        if waiting || due || self.has_overdue(now) {
+        let stirred = !self.backfills.stirred.is_empty() && !self.building.is_nearly_full();
+        if waiting || due || stirred || self.has_overdue(now) {
             return Some(now.mono);
         }
         let wheel = self.wheel.next_at().map(MonoMs);
@@ -112,6 +114,7 @@ impl Engine {
                 Timer::Drains => self.drains_due(now),
                 Timer::Starts => self.starts_due(now),
                 Timer::QueueRested(job) => self.queues_rested(job),
+                Timer::IdleLines => self.drop_idle_lines(),
             }
         }
         while !self.building.is_nearly_full()

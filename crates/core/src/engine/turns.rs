@@ -5,19 +5,19 @@
 //! many rows are read from its head as have their turn, or have to go. What is read may be older than what was decided, so
 //! a queue is looked at again until nothing is left to do.
 //!
-//! Under `cancel_old` those that are under way are read too, and the oldest are asked to stop. They keep their place until
-//! their worker has confirmed or their lease has ended, so the limit holds all the time.
+//! Who has to stop for those that wait under `cancel_old` is decided in `supersede.rs`, from what a look at the queue saw.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::fault::{Fault, armed};
 use crate::model::{
-    BreakerRow, CancelRequest, JobId, Keep, Now, OnFull, Pass, Reason, Run, RunId, RunState, WallMs,
+    BreakerRow, CancelRequest, JobId, Keep, Limits, Now, OnFull, Pass, Reason, Run, RunId,
+    RunState, WallMs,
 };
 
 use super::enter_line::Enter;
 use super::jobs::Job;
-use super::{Engine, LoadKey};
+use super::{Engine, LOAD_ROWS, LoadKey};
 
 /// Rows of one queue that are read at once.
 const ROWS: usize = 100;
@@ -31,30 +31,44 @@ pub(super) struct TurnRef {
     pub(super) key: Option<String>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Side {
-    /// The head of the queue.
-    Waiting,
-    /// Those that are under way.
-    Live,
-}
-
 #[derive(Debug, Default)]
 pub(super) struct Turns {
-    /// What is to be read, once this batch is visible.
-    wanted: BTreeMap<(TurnRef, Side), u64>,
-    reading: BTreeSet<(TurnRef, Side)>,
+    /// Queues whose head is to be read, once this batch is visible.
+    wanted: BTreeMap<TurnRef, u64>,
+    reading: BTreeSet<TurnRef>,
+    /// Queues of which those under way are to be read, because some that are ready wait for them to stop.
+    pub(super) contested: BTreeMap<TurnRef, Contest>,
+    /// The same, being read; nobody stops for what was seen before the queue changed.
+    pub(super) contending: BTreeMap<TurnRef, Contest>,
+}
+
+/// What a look at a queue saw of those that wait for others to stop.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Contest {
+    /// So many are ready.
+    pub(super) ready: u32,
+    /// From when on: before it, by a clock that was set back, not all of them are.
+    pub(super) since: WallMs,
+}
+
+impl Turns {
+    pub(super) fn want(&mut self, queue: TurnRef, seq: u64) {
+        let entry = self.wanted.entry(queue).or_default();
+        *entry = seq.max(*entry);
+    }
 }
 
 /// What there is to do for a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Todo {
+pub(super) struct Todo {
     /// So many at its head have to go.
     drop: u32,
     /// So many after them have their turn.
     promote: u32,
-    /// So many of those under way have to stop.
-    stop: u32,
+    /// So many after those have no place, and one is made for each that is ready.
+    pub(super) contend: u32,
+    /// So many places are not taken.
+    pub(super) free: u32,
     /// The breaker holds it back until then.
     rest: Option<WallMs>,
 }
@@ -80,7 +94,7 @@ impl TurnRef {
         Some(Self { job, key })
     }
 
-    fn of(run: &Run) -> Self {
+    pub(super) fn of(run: &Run) -> Self {
         Self {
             job: run.job,
             key: run.standing.key.clone(),
@@ -105,7 +119,8 @@ fn todo(job: &Job, key: Option<&str>, now: WallMs) -> Todo {
         (OnFull::Queue, Keep::Newest) => places
             .queued
             .saturating_sub(policy.depth.saturating_add(free)),
-        (OnFull::CancelOld, _) => places.queued.saturating_sub(limit),
+        // Who of these has to go also depends on when they are to start (`supersede.rs`). One look sees no more.
+        (OnFull::CancelOld, _) => places.queued.saturating_sub(limit.max(LOAD_ROWS as u32)),
         _ => 0,
     };
     let waiting = places.queued - drop;
@@ -123,10 +138,11 @@ fn todo(job: &Job, key: Option<&str>, now: WallMs) -> Todo {
     Todo {
         drop,
         promote,
-        stop: match policy.on_full {
+        contend: match policy.on_full {
             OnFull::CancelOld => waiting - ready,
             _ => 0,
         },
+        free,
         rest: rest.filter(|_| ready > 0),
     }
 }
@@ -143,7 +159,7 @@ impl Engine {
 
     /// The store holds runs of a queue, known by its key alone.
     pub(super) fn queue_found(&mut self, queue: TurnRef) {
-        self.turns.wanted.insert((queue, Side::Waiting), 0);
+        self.turns.want(queue, 0);
     }
 
     /// Looks after every queue of a job: its definition or its breaker changed.
@@ -155,25 +171,34 @@ impl Engine {
 
     /// Looks after a queue, of whose rows those up to batch `seq` matter.
     pub(super) fn tend_queue(&mut self, queue: TurnRef, seq: u64) {
-        let now = self.now;
-        let Some(job) = self.jobs.get(queue.job) else {
+        let Some(todo) = self.todo_of(&queue) else {
             return;
         };
-        let todo = todo(job, queue.key.as_deref(), now.wall);
         if let Some(until) = todo.rest {
             self.rest_queue(queue.clone(), until);
         }
-        let wanted = &mut self.turns.wanted;
-        let mut want = |side| {
-            let entry = wanted.entry((queue.clone(), side)).or_default();
-            *entry = seq.max(*entry);
+        if todo.drop + todo.promote + todo.contend > 0 {
+            self.turns.want(queue, seq);
+        }
+    }
+
+    /// What there is to do for a queue; `None` when its job is not in memory.
+    pub(super) fn todo_of(&self, queue: &TurnRef) -> Option<Todo> {
+        let job = self.jobs.get(queue.job)?;
+        Some(todo(job, queue.key.as_deref(), self.now.wall))
+    }
+
+    /// How many rows of a queue one look needs. Whoever is to go, or has its turn, stands at the head, so a look that does not
+    /// see the end is followed by another. Who of those that contend is ready only their rows say: of them all must be seen,
+    /// or one behind many that are to start later would wait for them. There are no more than the limit.
+    fn rows_of(&self, queue: &TurnRef) -> usize {
+        let todo = self.todo_of(queue);
+        let most = match todo {
+            Some(todo) if todo.contend > 0 => Limits::OVERLAP_RUNS as usize,
+            _ => LOAD_ROWS,
         };
-        if todo.drop + todo.promote > 0 {
-            want(Side::Waiting);
-        }
-        if todo.stop > 0 {
-            want(Side::Live);
-        }
+        let needed = todo.map_or(0, |todo| todo.drop + todo.promote + todo.contend);
+        ROWS.max(needed as usize).min(most)
     }
 
     /// Reads the queues that are to be looked at and whose rows can be seen.
@@ -184,26 +209,18 @@ impl Engine {
         }
         let acknowledged = self.acknowledged;
         let reading = &self.turns.reading;
-        let visible = self.turns.wanted.iter().filter(|(look, seq)| {
+        let visible = self.turns.wanted.iter().filter(|(queue, seq)| {
             // What is being read is looked at again when that has come.
-            **seq <= acknowledged && !reading.contains(*look)
+            **seq <= acknowledged && !reading.contains(*queue)
         });
-        let looks: Vec<_> = visible.map(|(look, _)| look.clone()).take(room).collect();
-        for look in looks {
-            self.turns.wanted.remove(&look);
-            let (queue, side) = &look;
-            let key = match side {
-                Side::Waiting => LoadKey::Queued {
-                    key: queue.park_key(),
-                    rows: ROWS,
-                },
-                Side::Live => LoadKey::Live {
-                    job: queue.job,
-                    key: queue.key.clone(),
-                },
-            };
-            self.want(key);
-            self.turns.reading.insert(look);
+        let looks: Vec<_> = visible.map(|(queue, _)| queue.clone()).take(room).collect();
+        for queue in looks {
+            self.turns.wanted.remove(&queue);
+            self.want(LoadKey::Queued {
+                key: queue.park_key(),
+                rows: self.rows_of(&queue),
+            });
+            self.turns.reading.insert(queue);
         }
     }
 
@@ -212,47 +229,84 @@ impl Engine {
         let Some(queue) = TurnRef::from_park_key(key) else {
             panic!("`{key}` is not the key of a queue");
         };
-        self.turns.reading.remove(&(queue.clone(), Side::Waiting));
-        let mut done = 0;
-        for run in runs {
-            let Some(job) = self.jobs.get(queue.job) else {
+        self.turns.reading.remove(&queue);
+        let seen: Vec<_> = runs.iter().map(|run| (run.id, run.ready())).collect();
+        let spare = self.spare(now, tag, &queue, &seen);
+        let (mut going, mut done) = (spare.len(), 0);
+        let mut runs = VecDeque::from(runs);
+        runs.make_contiguous()
+            .sort_by_key(|run| !spare.contains(&run.id));
+        let mut in_order = !self.stops_old(&queue);
+        loop {
+            let Some(todo) = self.todo_of(&queue) else {
                 return;
             };
-            let todo = todo(job, queue.key.as_deref(), now.wall);
-            if todo.drop + todo.promote == 0 || self.building.is_full() {
+            let must_go = going > 0 || todo.drop > 0;
+            if !must_go && todo.promote == 0 || self.building.is_full() {
                 break;
             }
+            if !must_go && !in_order {
+                // One that is to start later takes no place that another was stopped for.
+                let later = |run: &Run| run.ready() > now.wall;
+                runs.make_contiguous().sort_by_key(later);
+                in_order = true;
+            }
+            let Some(run) = runs.pop_front() else {
+                break;
+            };
             let id = run.id;
+            going = going.saturating_sub(1);
             if !self.adopt_queued(run, tag) {
                 continue;
             }
             done += 1;
-            if todo.drop > 0 {
+            if must_go {
                 self.drop_queued(now, id);
             } else {
                 self.promote(now, id);
             }
         }
+        self.contend(now, tag, &queue, &seen);
+        if going > 0 {
+            self.turns.want(queue.clone(), 0);
+        } else if seen.len() == ROWS && self.rows_of(&queue) > ROWS {
+            // The job was not in memory when they were asked for, and nobody could say how many are needed.
+            let seq = self.decided();
+            self.turns.want(queue.clone(), seq);
+        }
         self.look_again(queue, tag, done);
     }
 
     /// After a look at a queue that changed so many of its runs. One that changed none saw rows that are older than what
-    /// was decided; what has been decided will be visible.
+    /// was decided; what has been decided will be visible. For those that only contend it has seen what there is.
     fn look_again(&mut self, queue: TurnRef, tag: u64, done: usize) {
-        let seq = match self.building.needs_commit() {
+        let Some(todo) = self.todo_of(&queue) else {
+            return;
+        };
+        if let Some(until) = todo.rest {
+            self.rest_queue(queue.clone(), until);
+        }
+        let job = queue.job;
+        if todo.drop + todo.promote > 0 {
+            let seq = self.decided();
+            let before = self.turns.wanted.contains_key(&queue);
+            assert!(
+                done > 0 || before || seq > tag,
+                "runs of the queue {} are not in the store",
+                queue.park_key()
+            );
+            let seq = if done > 0 { 0 } else { seq };
+            self.turns.want(queue, seq);
+        }
+        self.consider(job);
+    }
+
+    /// The last batch that holds anything that has been decided.
+    pub(super) fn decided(&self) -> u64 {
+        match self.building.needs_commit() {
             true => self.building_seq(),
             false => self.taken,
-        };
-        let (job, look) = (queue.job, (queue.clone(), Side::Waiting));
-        let before = self.turns.wanted.contains_key(&look);
-        self.tend_queue(queue, if done > 0 { 0 } else { seq });
-        let again = !before && self.turns.wanted.contains_key(&look);
-        assert!(
-            done > 0 || !again || seq > tag,
-            "runs of the queue {} are not in the store",
-            look.0.park_key()
-        );
-        self.consider(job);
+        }
     }
 
     /// Takes a loaded run of a queue into memory; false when it is not in the queue any more.
@@ -321,66 +375,6 @@ impl Engine {
             return;
         }
         self.enter_line(id, Enter::Fresh);
-    }
-
-    /// The runs of a key that are under way, oldest first: as many are asked to stop as newer ones wait.
-    pub(super) fn take_live(&mut self, now: Now, tag: u64, queue: TurnRef, runs: Vec<Run>) {
-        self.turns.reading.remove(&(queue.clone(), Side::Live));
-        let Some(job) = self.jobs.get(queue.job) else {
-            return;
-        };
-        let places = job.tallies.of(queue.key.as_deref());
-        let stop = todo(job, queue.key.as_deref(), now.wall).stop as usize;
-        let (mut seen, mut stopping, mut going) = (0, 0, Vec::new());
-        for row in runs {
-            let run = match self.runs.get(row.id) {
-                Some(resident) => &resident.run,
-                None if self.left_since(row.id, tag) => continue,
-                None => &row,
-            };
-            if run.standing.queued {
-                continue;
-            }
-            seen += 1;
-            match run.cancel {
-                Some(_) => stopping += 1,
-                None => going.push(row),
-            }
-        }
-        let all = seen >= places.live;
-        for row in going.into_iter().take(stop.saturating_sub(stopping)) {
-            self.supersede(now, row, tag);
-        }
-        if !all && stop > 0 {
-            let seq = match self.building.needs_commit() {
-                true => self.building_seq(),
-                false => self.taken,
-            };
-            if seq > tag {
-                self.tend_queue(queue, seq);
-            }
-        }
-    }
-
-    /// Asks a run to stop because a newer one waits for its place.
-    fn supersede(&mut self, now: Now, mut row: Run, tag: u64) {
-        let id = row.id;
-        if self.runs.get(id).is_none() {
-            if row.state != RunState::Pending || self.left_since(id, tag) {
-                return;
-            }
-            row.parked = None;
-            let compiled = self.pinned(row.job, row.job_version);
-            self.hold_run(row, compiled);
-        }
-        let actor = self.options.server.clone();
-        self.runs.expect_mut(id).run.standing.superseded = true;
-        let request = CancelRequest {
-            at: now.wall,
-            actor,
-        };
-        let words = "a newer run of its job took its place before it started";
-        self.stop_run(now, id, request, (Reason::Superseded, words.to_owned()));
     }
 }
 

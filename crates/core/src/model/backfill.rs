@@ -9,13 +9,15 @@
 //! The row names the runs of it that have not ended, so that a new owner of the segment knows at once how many more it
 //! may make. The cursor, the counts and the runs change in one commit, and the row is compared with what it was: no time
 //! is settled twice by the same backfill.
+//!
+//! What its row has had since it was first written down is left out of its own form (`skip`): the store keeps it beside.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Actor, BackfillId, JobId, JobName, JobSpec, JsonText, Limits, NamespaceName, RunId, RunState,
-    SpecError, WallMs,
+    Actor, BackfillId, JobId, JobName, JobSpec, JsonText, Limits, NamespaceName, Obedience, RunId,
+    RunState, SpecError, WallMs,
 };
 
 /// Which times of the interval make runs.
@@ -101,6 +103,18 @@ impl BackfillState {
     }
 }
 
+/// What a backfill that could make a run waits for.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum BackfillHold {
+    /// As many runs of its job, or of the key, are under way as may be.
+    Overlap,
+    /// The circuit breaker of its job lets nothing through.
+    Breaker,
+}
+
 /// What a run that a backfill made says of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BackfillMark {
@@ -128,7 +142,16 @@ pub struct BackfillRow {
     pub priority: u32,
     /// Instead of the job's own.
     pub params: Option<JsonText>,
+    /// Whether its runs count for the job's overlap, so that it waits while the job is full.
+    #[serde(skip)]
+    pub overlap: Obedience,
+    /// Whether it makes runs even while the job's breaker is open.
+    #[serde(skip)]
+    pub force: bool,
     pub state: BackfillState,
+    /// Why it makes no run although it could have another one under way.
+    #[serde(skip)]
+    pub held: Option<BackfillHold>,
     /// How far it has come: the last time that was settled, in the order that it goes.
     pub cursor: Option<WallMs>,
     /// How many times the schedule has in the interval.
@@ -186,6 +209,8 @@ pub struct BackfillPlan {
     pub max_active: u32,
     pub priority: u32,
     pub params: Option<JsonText>,
+    pub overlap: Obedience,
+    pub force: bool,
 }
 
 impl BackfillPlan {
@@ -202,6 +227,8 @@ impl BackfillPlan {
             max_active: Self::DEFAULT_MAX_ACTIVE,
             priority: Self::DEFAULT_PRIORITY,
             params: None,
+            overlap: Obedience::default(),
+            force: false,
         }
     }
 

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::schedule::parse_duration;
 
-use super::{JobId, Limits, Reason, RunId, RunState, SpecError, WallMs};
+use super::{JobId, JobRecord, Limits, Reason, RunId, RunState, SpecError, WallMs};
 
 /// When a job that keeps failing is left alone for a while.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -132,6 +132,14 @@ impl Open {
     /// A clock that went back behind the opening ends the cooldown: a probe too early does less harm than none for long.
     fn cools(&self, now: WallMs) -> bool {
         now >= self.at && now < self.until()
+    }
+}
+
+impl JobRecord {
+    /// What is kept of its failures, as long as its definition has a breaker: only then does it hold anything back.
+    pub fn active_breaker(&self) -> Option<&BreakerRow> {
+        let breaker = self.breaker.as_ref();
+        breaker.filter(|_| self.version.spec.breaker.is_some())
     }
 }
 

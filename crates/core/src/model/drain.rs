@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Actor, Limits, NamespaceName, SpecError, WallMs, WorkerName};
+use super::{Actor, Limits, NamespaceName, SpecError, WallMs, WorkerName, instant};
 
 /// Names workers: every process of that name, or those whose token is bound to one namespace.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -32,6 +32,18 @@ pub struct DrainRow {
     pub deadline: Option<WallMs>,
     /// When the deadline came and what still ran was asked to stop.
     pub forced: Option<WallMs>,
+}
+
+impl DrainRow {
+    /// Why an attempt ended that was asked to stop, once the deadline has come. The actor is who began the drain, and the
+    /// deadline may have been set anew since.
+    pub fn stopped(&self) -> Option<String> {
+        let (actor, since) = (&self.actor, instant(self.since));
+        let forced = instant(self.forced?);
+        Some(format!(
+            "its worker was drained by {actor} at {since}, and told at {forced} to stop what it ran"
+        ))
+    }
 }
 
 /// Checks how long what runs may take to end.

@@ -241,6 +241,11 @@ number!(
     SessionId
 );
 number!(
+    /// A directory of output, drawn at random when it is made: where the output of an attempt lies. It stays the same when
+    /// its server gets another name or address.
+    Home
+);
+number!(
     /// One life of one worker process, drawn at random when it starts.
     ProcessId
 );

@@ -8,12 +8,14 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::schedule::{self, AnyDay, Bounds, CalendarUse, Calendars, ScheduleEntry, ScheduleSpec};
+use crate::schedule::{
+    self, AnyDay, Bounds, CalendarUse, Calendars, Language, ScheduleEntry, ScheduleSpec,
+};
 
 use super::{
-    Actor, Breaker, BreakerPolicy, BreakerRow, CatchUp, JobId, JobLimits, JobName, JsonText,
-    Limits, Misfire, MisfirePolicy, NamespaceName, Notify, Overlap, OverlapPolicy, ParsedLimits,
-    QueueName, Requirement, Retry, RetryPolicy, SegmentId, Tallies, Task, WallMs,
+    Actor, After, AfterRow, Breaker, BreakerPolicy, BreakerRow, CatchUp, JobId, JobLimits, JobName,
+    JsonText, Limits, Misfire, MisfirePolicy, NamespaceName, Notify, Overlap, OverlapPolicy,
+    ParsedLimits, QueueName, Requirement, Retry, RetryPolicy, SegmentId, Tallies, Task, WallMs,
 };
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -56,6 +58,9 @@ pub struct JobSpec {
     /// When the job fires by itself: the union of these entries. Without any it runs only when triggered.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub schedule: Vec<ScheduleEntry>,
+    /// The jobs that it runs after, besides its schedule: when runs of them have ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<After>,
     /// Days on which the schedule fires, by named calendars.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calendar: Option<CalendarUse>,
@@ -211,6 +216,9 @@ impl JobSpec {
         self.parsed_on_resume()?;
         self.parsed_overlap()?;
         self.parsed_breaker()?;
+        if let Some(after) = &self.after {
+            after.check("after", &self.name)?;
+        }
         self.compiled_schedule(&AnyDay).map(|_| ())
     }
 
@@ -222,6 +230,21 @@ impl JobSpec {
             jitter: self.jitter.as_deref(),
             bounds: self.bounds.as_ref(),
         }
+    }
+
+    /// When it runs by itself, for people; `None` when its schedule cannot be read any more.
+    pub fn words(&self, language: Language) -> Option<String> {
+        let after = self.after.as_ref().map(|after| after.words(language));
+        if self.schedule.is_empty()
+            && let Some(after) = after
+        {
+            return Some(after);
+        }
+        let times = schedule::describe(&self.schedule_spec(), language).ok()?;
+        Some(match after {
+            Some(after) => format!("{times}; {after}"),
+            None => times,
+        })
     }
 
     pub fn parsed_misfire(&self) -> Result<CatchUp, SpecError> {
@@ -461,6 +484,10 @@ pub struct JobRecord {
     pub tallies: Tallies,
     /// Nothing when it never failed, or not since it was well.
     pub breaker: Option<BreakerRow>,
+    /// What has come of the jobs that it runs after.
+    pub waits: Option<AfterRow>,
+    /// Whether other jobs run after it.
+    pub followed: bool,
     /// The newest range of unfired times, which the next one may extend.
     pub last_unfired: Option<Unfired>,
 }

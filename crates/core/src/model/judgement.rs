@@ -41,9 +41,9 @@ pub enum Finality {
     UsedUp { counts_as: CountsAs, most: usize },
 }
 
-/// The first comes again at once, as after a broken connection. Beyond that the worker may need a while, as one does whose
-/// handler has not stopped yet: 1 s, doubled each time up to 30 s, so that all of them together outlast two minutes.
-fn undelivered_wait_ms(count: usize) -> u64 {
+/// The first comes again at once, as after a broken connection or a deployment. Beyond that workers may need a while, as one
+/// does whose handler has not stopped yet: 1 s, doubled each time up to 30 s, so that ten together outlast two minutes.
+fn patient_wait_ms(count: usize) -> u64 {
     match count {
         0 | 1 => 0,
         2..=6 => 1_000 << (count - 2),
@@ -69,8 +69,8 @@ impl RetryPolicy {
             CountsAs::Nothing => Judgement::Done,
             CountsAs::Failure => self.judge_failure(run, last.number, end, count),
             CountsAs::Loss => self.within(counts_as, count, 0, AgainBy::NoFailure),
-            CountsAs::Undelivered => {
-                let wait = undelivered_wait_ms(count);
+            CountsAs::Undelivered | CountsAs::Stop => {
+                let wait = patient_wait_ms(count);
                 self.within(counts_as, count, wait, AgainBy::NoFailure)
             }
             CountsAs::Snooze => {

@@ -55,6 +55,10 @@ impl Limits {
     pub const LABEL_CHARS: usize = 256;
     pub const DESCRIPTION_CHARS: usize = 4096;
     pub const SCHEDULE_ENTRIES: usize = 64;
+    /// Jobs that one job runs after.
+    pub const AFTER_JOBS: usize = 64;
+    /// Jobs that come before a job, one after another.
+    pub const AFTER_WALK: usize = 1000;
     /// Named calendars in one job's `only` or `minus`.
     pub const CALENDARS_USED: usize = 16;
     /// Calendars that one installation keeps; all of them are held in memory.
@@ -71,6 +75,9 @@ impl Limits {
     pub const ATTEMPTS: u32 = 100;
     /// How often a run may be put off by its own handler.
     pub const SNOOZES: usize = 100;
+    /// How often a run may be stopped because its worker leaves: deployments and drains are no losses, but a run that nobody
+    /// ever lets end must end.
+    pub const STOPS: usize = 100;
     /// How often an assignment of a run may come back undelivered: more of it points to something that another try will not
     /// mend.
     pub const UNDELIVERED: usize = 10;
@@ -78,7 +85,7 @@ impl Limits {
     pub const RETRY_WAIT_MS: u64 = 30 * 86_400_000;
     pub const RETRY_RULES: usize = 32;
     pub const RETRY_RULE_ITEMS: usize = 64;
-    /// Dead letters that one installation keeps; beyond, the oldest go.
+    /// Dead letters that one namespace keeps; beyond, its oldest go.
     pub const DEAD_LETTERS: usize = 100_000;
     /// How long a dead letter is kept: thirty days.
     pub const DEAD_LETTER_MS: i64 = 30 * 86_400_000;
@@ -106,9 +113,9 @@ impl Limits {
     pub const BREAKER_PROBES: u32 = 100;
     /// Thirty days.
     pub const BREAKER_COOLDOWN_MS: u64 = 30 * 86_400_000;
-    /// Backfills of one installation that are not over; all of them are held in memory.
+    /// Backfills of one namespace that are not over; all of them are held in memory.
     pub const BACKFILLS: usize = 100;
-    /// Backfills that are over and still listed; beyond, the oldest go.
+    /// Backfills of one namespace that are over and still listed; beyond, its oldest go.
     pub const BACKFILLS_KEPT: usize = 10_000;
     /// How long a backfill that is over is listed: ninety days.
     pub const BACKFILL_MS: i64 = 90 * 86_400_000;
@@ -132,9 +139,9 @@ impl Limits {
     pub const LOCK_TTL_MIN_MS: u64 = 1_000;
     pub const LOCK_TTL_MAX_MS: u64 = 86_400_000;
     pub const LOCK_WAIT_MS: u64 = 300_000;
-    /// Callers that wait for one lock, and for all together.
+    /// Callers that wait for one lock, and for all of a namespace together.
     pub const LOCK_WAITERS: usize = 1_000;
-    pub const LOCK_WAITERS_ALL: usize = 10_000;
+    pub const LOCK_WAITERS_NAMESPACE: usize = 10_000;
     /// Names of workers that are drained at once; all of them are held in memory.
     pub const DRAINS: usize = 10_000;
     /// The longest deadline of a drain: thirty days.

@@ -3,6 +3,7 @@
 //! Everything here is plain data: ids with a text form, validated names, the definition of a job, the life of a run. The
 //! engine changes these values, a store keeps them, the API shows them; none of them knows how.
 
+mod after;
 mod audit_entry;
 mod backfill;
 mod breaker;
@@ -29,14 +30,17 @@ mod rate_row;
 mod requirement;
 mod retry;
 mod run;
+mod segment_set;
 mod setting;
 mod system;
 mod task;
 mod time;
 
+pub use after::{After, AfterOn, AfterRow, Arrival, Ending, Need, Unmade};
 pub use audit_entry::{AuditAction, AuditEntry, AuditKind, AuditObject};
 pub use backfill::{
-    BackfillMark, BackfillOrder, BackfillPlan, BackfillRow, BackfillState, BackfillWhich,
+    BackfillHold, BackfillMark, BackfillOrder, BackfillPlan, BackfillRow, BackfillState,
+    BackfillWhich,
 };
 pub use breaker::{Breaker, BreakerPolicy, BreakerRow, Open, Pass};
 pub use calendar::{
@@ -47,8 +51,8 @@ pub use diff::{Change, diff};
 pub use drain::{DrainRow, WorkerRef, check_drain_deadline};
 pub use gate::{GateKey, parked_at, pen_key};
 pub use id::{
-    AuditId, BackfillId, Epoch, Fence, IdError, JobId, ProcessId, RunId, SegmentId, SessionId,
-    TokenId, id_created_ms, id_floor, id_segment,
+    AuditId, BackfillId, Epoch, Fence, Home, IdError, JobId, ProcessId, RunId, SegmentId,
+    SessionId, TokenId, id_created_ms, id_floor, id_segment,
 };
 pub(crate) use id::{raw_floor, raw_next};
 pub(crate) use job::check_params;
@@ -69,21 +73,23 @@ pub use name::{
 };
 pub use notify::{Notify, NotifyOn, NotifyRule};
 pub use outcome::{CountsAs, OUTCOMES, Outcome};
-pub use overlap::{Keep, OnFull, Overlap, OverlapPolicy, Places, Standing, Tallies};
+pub use overlap::{Keep, Obedience, OnFull, Overlap, OverlapPolicy, Places, Standing, Tallies};
 pub use queue::{QueueKind, QueueRef, QueueRow, QueueSpec};
 pub use rate_row::RateRow;
 pub use requirement::{Requirement, TaskNeed};
 pub use retry::{Backoff, DeadLetter, Retry, RetryAction, RetryPolicy, RetryRule, Ruling, Verdict};
 pub use run::{
     Attempt, AttemptEnd, AttemptOutcome, CancelRequest, CheckpointMark, LogLocator, MOVES, Move,
-    Origin, Progress, Reason, Run, RunState, Transition,
+    Origin, Progress, Reason, Run, RunState, Transition, failures,
 };
+pub use segment_set::SegmentSet;
 pub use setting::{SettingKey, SettingName, SettingRow};
 pub use system::{
-    Counters, IdempotencyEntry, IdempotencyHash, Meta, Role, SegmentRow, SessionRow, TokenRow,
+    Counters, IdempotencyEntry, IdempotencyHash, Member, Meta, Role, SegmentRow, SessionRow,
+    TokenRow,
 };
 pub use task::{
     Cores, Exec, Expect, Handler, Http, Method, Process, ResourceLimits, Script, StatusPattern,
     Task, format_bytes,
 };
-pub use time::{MonoMs, Now, WallMs};
+pub use time::{MonoMs, Now, WallMs, instant};

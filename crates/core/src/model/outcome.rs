@@ -14,6 +14,8 @@ pub enum CountsAs {
     Nothing,
     Failure,
     Loss,
+    /// Its worker stopped it because it was told to leave.
+    Stop,
     Undelivered,
     Snooze,
 }
@@ -25,6 +27,9 @@ impl CountsAs {
             Self::Nothing => None,
             Self::Failure => Some(policy.max_attempts as usize),
             Self::Loss => Some(policy.max_lost as usize),
+            // What must not be repeated when it is lost must not be when it was stopped either.
+            Self::Stop if policy.max_lost <= 1 => Some(1),
+            Self::Stop => Some(Limits::STOPS),
             Self::Undelivered => Some(Limits::UNDELIVERED),
             Self::Snooze => Some(Limits::SNOOZES + 1),
         }
@@ -68,10 +73,10 @@ pub const OUTCOMES: &[Outcome] = &[
         again: Some(Reason::WorkerLost),
         end: (RunState::Failed, Reason::WorkerLost),
     },
-    // One that its worker stopped unasked is lost; on request, the run is CANCELLED.
+    // One that its worker stopped because it leaves; on request, the run is CANCELLED.
     Outcome {
         outcome: AttemptOutcome::Cancelled,
-        counts_as: CountsAs::Loss,
+        counts_as: CountsAs::Stop,
         again: Some(Reason::WorkerLost),
         end: (RunState::Failed, Reason::WorkerLost),
     },
@@ -112,6 +117,11 @@ impl AttemptOutcome {
     /// Whether it counts against `retry.max_lost`.
     pub fn is_loss(self) -> bool {
         self.line().counts_as == CountsAs::Loss
+    }
+
+    /// Whether its worker is, or was, not there to end it.
+    pub fn ends_with_worker(self) -> bool {
+        matches!(self.line().counts_as, CountsAs::Loss | CountsAs::Stop)
     }
 
     pub fn as_str(self) -> &'static str {

@@ -298,6 +298,21 @@ fn check_pointer(pointer: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// Whether runs that somebody asked for have a part in the job's overlap: those of triggers, reruns, requeued dead letters
+/// and backfills.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "TriggerOverlap")]
+pub enum Obedience {
+    /// They neither hold back nor are held back.
+    #[default]
+    Ignore,
+    /// They count, and are refused or wait when the job is full.
+    Obey,
+}
+
 /// What a run is to the overlap of its job.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Standing {

@@ -3,6 +3,7 @@
 //! Failed attempts (failed, timed out) and lost ones (the worker is gone) are counted apart, each against its own maximum.
 //! An attempt that was put off by its own handler, or never reached a worker, counts against neither.
 
+use crate::fault::{Fault, armed};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -167,7 +168,7 @@ impl RetryPolicy {
             .initial_ms
             .saturating_mul(1 << doublings)
             .min(self.max_ms);
-        if self.jitter {
+        if self.jitter && !armed(Fault::JitterForgotten) {
             wait + spread(run.0, attempt.into(), wait / 2 + 1)
         } else {
             wait

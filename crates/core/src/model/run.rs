@@ -18,7 +18,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Actor, BackfillMark, Fence, JobId, JsonText, NamespaceName, ProcessId, Retention, RunId,
+    Actor, BackfillMark, Fence, Home, JobId, JsonText, NamespaceName, ProcessId, Retention, RunId,
     Standing, Verdict, WallMs, WorkerName,
 };
 
@@ -79,6 +79,8 @@ pub enum Origin {
     Api,
     /// A backfill, for a time that had passed.
     Backfill,
+    /// The end of a run of another job.
+    After,
 }
 
 /// Why a run changed state.
@@ -168,6 +170,19 @@ impl Move {
             .iter()
             .any(|step| step.from == from && step.to == to && step.reasons.contains(&reason))
     }
+}
+
+/// What a run can fail for, each once, in the order of the table.
+pub fn failures() -> Vec<Reason> {
+    let mut reasons = Vec::new();
+    for step in MOVES.iter().filter(|step| step.to == RunState::Failed) {
+        for reason in step.reasons {
+            if !reasons.contains(reason) {
+                reasons.push(*reason);
+            }
+        }
+    }
+    reasons
 }
 
 const fn step(from: Option<RunState>, to: RunState, reasons: &'static [Reason]) -> Move {
@@ -273,6 +288,8 @@ pub struct LogLocator {
     pub bytes: u64,
     /// Whether output beyond the bound was dropped.
     pub truncated: bool,
+    /// Whose files these are; `None` where the server has no others.
+    pub home: Option<Home>,
 }
 
 /// A request to cancel, durable when acknowledged.

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::{Actor, Epoch, NamespaceName, RunId, SegmentId, SessionId, TokenId, WallMs};
+use super::{Actor, Epoch, Home, NamespaceName, RunId, SegmentId, SessionId, TokenId, WallMs};
 
 /// The one row that says what this store is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,17 +20,44 @@ pub struct Meta {
     pub created: WallMs,
 }
 
+/// Whose a session is, and where others reach it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Member {
+    /// How the server is called in what it records. One that is started anew has the same name.
+    pub server: Actor,
+    /// The URL by which other servers reach it; `None` when it has no others.
+    pub address: Option<String>,
+    /// Of its program.
+    pub version: String,
+    /// Where it keeps the output of runs; `None` when it has no others.
+    pub home: Option<Home>,
+}
+
+impl Member {
+    /// A server that no other needs to reach.
+    pub fn alone(server: &str) -> Self {
+        Self {
+            server: Actor::new(server),
+            address: None,
+            version: String::new(),
+            home: None,
+        }
+    }
+}
+
 /// One life of one engine loop.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionRow {
     pub id: SessionId,
-    pub server: Actor,
+    pub member: Member,
     /// The number of the last commit.
     pub seq: u64,
     /// By the database's clock; says only when the session may be revoked.
     pub expires: WallMs,
     /// Once set, never cleared.
     pub revoked: bool,
+    /// When it first owned a segment, by the database's clock. Kept only where servers share a store.
+    pub took: Option<WallMs>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

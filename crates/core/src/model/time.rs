@@ -1,5 +1,6 @@
 //! Two clocks, never mixed: schedules live on the wall clock, leases and timers on the monotonic one.
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 /// Milliseconds since the Unix epoch on a wall clock, which may step either way.
@@ -17,6 +18,14 @@ pub struct MonoMs(pub u64);
 pub struct Now {
     pub wall: WallMs,
     pub mono: MonoMs,
+}
+
+/// A time within a sentence: `2026-11-16 08:00:05 UTC`.
+pub fn instant(at: WallMs) -> String {
+    match Timestamp::from_millisecond(at.0) {
+        Ok(at) => at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
+        Err(_) => format!("{} ms after 1970", at.0),
+    }
 }
 
 impl WallMs {

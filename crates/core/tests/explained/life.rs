@@ -3,9 +3,9 @@
 use drumtower_core::engine::{Held, Hindrance, Load, WorkerState, WorkerView};
 use drumtower_core::explain::run::{Account, Known, explain};
 use drumtower_core::model::{
-    Actor, Attempt, AttemptEnd, AttemptOutcome, CancelRequest, CheckpointMark, Fence, GateKey,
-    JobId, JobName, JobSpec, Judgement, NamespaceName, Origin, ProcessId, Progress, Reason, Run,
-    RunId, RunState, Standing, Transition, WallMs, WorkerName,
+    Actor, Attempt, AttemptEnd, AttemptOutcome, BreakerRow, CancelRequest, CheckpointMark, Fence,
+    GateKey, JobId, JobName, JobSpec, Judgement, NamespaceName, Open, Origin, ProcessId, Progress,
+    Reason, Run, RunId, RunState, Standing, Transition, WallMs, WorkerName,
 };
 use serde_json::{Value, json};
 
@@ -26,6 +26,7 @@ pub struct Life {
     pub spec: JobSpec,
     pub fleet: Vec<WorkerView>,
     limit: Option<Hindrance>,
+    breaker: Option<BreakerRow>,
     now: WallMs,
 }
 
@@ -81,6 +82,7 @@ impl Life {
             spec,
             fleet: vec![worker("mill"), worker("forge")],
             limit: None,
+            breaker: None,
             now: at(0.0),
         }
     }
@@ -224,6 +226,22 @@ impl Life {
         self
     }
 
+    /// The breaker of its job opened then, and tries with this run.
+    pub fn broken(mut self, seconds: f64, probe: Option<RunId>) -> Self {
+        self.breaker = Some(BreakerRow {
+            job: self.run.job,
+            failures: 5,
+            open: Some(Open {
+                since: at(seconds),
+                at: at(seconds),
+                cooldown_ms: 60_000,
+                probe,
+                passed: 0,
+            }),
+        });
+        self
+    }
+
     pub fn seen(mut self, seconds: f64) -> Account {
         self.now = at(seconds);
         let job: JobName = self.spec.name.clone();
@@ -233,6 +251,7 @@ impl Life {
             spec: Some(&self.spec),
             fleet: Some(&self.fleet),
             limit: self.limit.as_ref(),
+            breaker: self.breaker.as_ref(),
             now: self.now,
         })
     }

@@ -3,7 +3,8 @@
 use drumtower_core::engine::{Held, WorkerState};
 use drumtower_core::explain::run::{Account, Known, explain};
 use drumtower_core::model::{
-    AttemptOutcome, CancelRequest, CheckpointMark, Reason, RunId, RunState, Verdict,
+    Actor, AttemptOutcome, CancelRequest, CheckpointMark, DrainRow, Limits, Reason, RunId,
+    RunState, Verdict, WorkerName, WorkerRef,
 };
 use serde_json::json;
 
@@ -15,6 +16,7 @@ const CODE_3: &str = "the command exited with code 3";
 const LEASE: &str = "its worker did not renew the lease";
 const FORGOTTEN: &str = "its worker does not know it any more";
 const BROKE: &str = "the connection broke before it arrived";
+const SHUT_DOWN: &str = "the worker shut down before the attempt ended";
 const SLOW: &str = "the run took longer than its timeout";
 
 pub fn all() -> Vec<(&'static str, Account)> {
@@ -26,12 +28,32 @@ pub fn all() -> Vec<(&'static str, Account)> {
     all
 }
 
+/// What an attempt ended with that was stopped at the deadline of a drain.
+fn drained(since: f64, deadline: f64) -> String {
+    let worker = WorkerRef {
+        name: WorkerName::new("mill").expect("a name"),
+        namespace: None,
+    };
+    let drain = DrainRow {
+        worker,
+        since: at(since),
+        actor: Actor::new("ann"),
+        deadline: Some(at(deadline)),
+        forced: Some(at(deadline)),
+    };
+    drain.stopped().expect("the deadline has come")
+}
+
 fn handler(name: &str) -> serde_json::Value {
     json!({"task": {"handler": {"name": name}}})
 }
 
 fn waiting() -> Vec<(&'static str, Account)> {
     let later = Life::new().by("ann").change(|it| it.run.due = at(7_200.0));
+    let queued = || {
+        let keys = json!({"overlap": "queue", "breaker": {}, "namespace": "billing"});
+        Life::of_job(keys).change(|it| it.run.standing.queued = true)
+    };
     let once_failed = || {
         Life::new()
             .given(0.01, "mill")
@@ -50,6 +72,15 @@ fn waiting() -> Vec<(&'static str, Account)> {
                     it.run.standing.key = Some("7".to_owned());
                 })
                 .seen(90.0),
+        ),
+        ("breaker_open", queued().broken(-20.0, None).seen(10.0)),
+        (
+            "breaker_probing",
+            queued().broken(-70.0, Some(RunId(0x42_000))).seen(10.0),
+        ),
+        (
+            "waits_for_its_turn_behind_a_breaker_that_cooled",
+            queued().broken(-70.0, None).seen(10.0),
         ),
         ("waits_after_a_failure", once_failed().seen(2.4)),
         (
@@ -136,6 +167,7 @@ fn waiting() -> Vec<(&'static str, Account)> {
                 spec: None,
                 fleet: None,
                 limit: None,
+                breaker: None,
                 now: at(5.0),
             })
         }),
@@ -189,6 +221,31 @@ fn held() -> Vec<(&'static str, Account)> {
             running()
                 .checkpoint(40.0, 7)
                 .ended(62.0, Lost, LEASE)
+                .given(62.1, "forge")
+                .started(62.2)
+                .seen(70.0),
+        ),
+        (
+            "running_after_a_drain",
+            running()
+                .checkpoint(40.0, 7)
+                .ended(62.0, Cancelled, &drained(2.0, 60.0))
+                .given(62.1, "forge")
+                .started(62.2)
+                .seen(70.0),
+        ),
+        (
+            "running_after_a_worker_shut_down",
+            running()
+                .ended(62.0, Cancelled, SHUT_DOWN)
+                .given(62.1, "forge")
+                .started(62.2)
+                .seen(70.0),
+        ),
+        (
+            "running_after_a_stop_without_a_word",
+            running()
+                .ended(62.0, Cancelled, "")
                 .given(62.1, "forge")
                 .started(62.2)
                 .seen(70.0),
@@ -308,6 +365,20 @@ fn failed() -> Vec<(&'static str, Account)> {
                 .seen(60.0),
         ),
         ("lost_three_times", lost.seen(3_600.0)),
+        (
+            "stopped_and_never_repeated",
+            once(json!({"retry": {"max_lost": 1}}))
+                .ended(62.0, Cancelled, &drained(2.0, 60.0))
+                .seen(3_600.0),
+        ),
+        ("stopped_too_often", {
+            let mut life = Life::new();
+            for try_no in 0..Limits::STOPS {
+                let began = 10.0 * try_no as f64;
+                life = life.given(began, "mill").started(began + 0.02).ended(began + 9.0, Cancelled, SHUT_DOWN);
+            }
+            life.seen(3_600.0)
+        }),
         ("undelivered_ten_times", undelivered.seen(3_600.0)),
         ("put_off_too_often", {
             let mut life = Life::of_job(handler("bill"));
@@ -327,6 +398,7 @@ fn failed() -> Vec<(&'static str, Account)> {
                 spec: None,
                 fleet: None,
                 limit: None,
+                breaker: None,
                 now: at(60.0),
             })
         }),

@@ -1,6 +1,6 @@
 //! A worker built with the SDK whose handlers write down when they started and ended: `journal-handlers NAME DIR`.
 //!
-//! `journal` takes `{"ms": 30}` or nothing. `echo` answers with its parameters. `save` saves as many bytes as a checkpoint
+//! `journal` takes `{"ms": 30, "fail": 50}` or nothing: how long it takes, and how many attempts of a hundred fail. `echo` answers with its parameters. `save` saves as many bytes as a checkpoint
 //! may have and fails; begun with a checkpoint, it answers with what is in it.
 
 use std::path::PathBuf;
@@ -18,7 +18,11 @@ use tokio::signal::unix::{SignalKind, signal};
 #[derive(Deserialize)]
 struct Params {
     ms: u64,
+    #[serde(default)]
+    fail: u64,
 }
+
+const AT_ONCE: Params = Params { ms: 0, fail: 0 };
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -37,11 +41,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .handler(
             "journal",
             move |context: Context, params: Option<Params>| {
-                carry_out(
-                    context,
-                    params.map_or(0, |params| params.ms),
-                    Arc::clone(&journal),
-                )
+                carry_out(context, params.unwrap_or(AT_ONCE), Arc::clone(&journal))
             },
         )
         .handler("save", |context: Context, (): ()| save(context))
@@ -71,7 +71,7 @@ async fn save(context: Context) -> Result<[u64; 2], HandlerError> {
 
 async fn carry_out(
     context: Context,
-    ms: u64,
+    params: Params,
     journal: Arc<Mutex<Journal>>,
 ) -> Result<(), HandlerError> {
     let (run, attempt) = (context.run_id(), context.attempt());
@@ -85,8 +85,12 @@ async fn carry_out(
         pid: std::process::id(),
     };
     write(&journal, &started)?;
+    let fails = fastrand::Rng::with_seed(run.0 ^ u64::from(attempt)).u64(0..100) < params.fail;
     let outcome = tokio::select! {
-        () = tokio::time::sleep(Duration::from_millis(ms)) => Outcome::Succeeded,
+        () = tokio::time::sleep(Duration::from_millis(params.ms)) => match fails {
+            true => Outcome::Failed,
+            false => Outcome::Succeeded,
+        },
         () = context.cancelled() => Outcome::Cancelled,
     };
     write(
@@ -100,6 +104,7 @@ async fn carry_out(
     )?;
     match outcome {
         Outcome::Succeeded => Ok(()),
+        Outcome::Failed => Err(HandlerError::new("it was to fail")),
         _ => Err(HandlerError::new("told to stop")),
     }
 }

@@ -40,6 +40,12 @@ impl Load {
             .filter(|job| !job["schedule"].is_null())
             .map(|job| name(job).to_owned());
         let scheduled = scheduled.collect();
+        let queue = json!({"kind": "Queue", "name": "narrow", "concurrency": 3});
+        api.send(
+            Method::PUT,
+            "/api/v1/namespaces/default/queues/narrow",
+            Some(&queue),
+        );
         for job in &jobs {
             api.put_job(job);
         }
@@ -69,6 +75,11 @@ impl Load {
             stop,
             scheduled,
         }
+    }
+
+    /// Whether runs of this job fail by themselves.
+    pub fn fails(job: &str) -> bool {
+        ["flaky", "doomed", "fragile"].contains(&job)
     }
 
     /// No more triggers; whoever waits for an answer gets it. No more firing.
@@ -122,6 +133,12 @@ fn jobs(journals: &Path) -> Vec<Value> {
     let worldly = json!({"calendar": {"only": ["open"], "minus": ["closed"]}});
     let thorough = json!({"misfire": {"policy": "all", "max": 1000}, "priority": 9});
     let patient = json!({"misfire": {"policy": "all", "window": "10s", "max": 5}, "priority": 0});
+    let retry = |most: u32| json!({"max_attempts": most, "backoff": "fixed", "initial": "200ms"});
+    let failing = |name: &str, of_hundred: u64, keys: Value| {
+        let failing = job(name, &handler, every("400ms"), 5);
+        let failing = with(failing, json!({"params": {"ms": 5, "fail": of_hundred}}));
+        with(failing, keys)
+    };
     vec![
         job("fast", &handler, json!([{"every": "50ms"}]), 5),
         job(
@@ -149,6 +166,17 @@ fn jobs(journals: &Path) -> Vec<Value> {
         with(job("thorough", &handler, every("300ms"), 5), thorough),
         with(job("patient", &handler, every("400ms"), 5), patient),
         job("follows", &handler, json!([{"after_end": "150ms"}]), 20),
+        failing("flaky", 40, json!({"retry": retry(6)})),
+        failing("doomed", 100, json!({"retry": retry(2)})),
+        failing(
+            "fragile",
+            90,
+            json!({"retry": retry(2), "breaker": {"failures": 4, "cooldown": "3s"}}),
+        ),
+        with(
+            job("narrow", &handler, every("150ms"), 100),
+            json!({"queue": "narrow"}),
+        ),
         job("order", &handler, Value::Null, 10),
         job("bulk", &handler, Value::Null, 2),
         job("command", &exec, Value::Null, 10),

@@ -14,6 +14,7 @@ use drumtower_e2e::{
     Clock, Proxy, Server, ServerOptions, Site, SmallDisk, Way, Worker, WorkerOptions, await_calm,
     eventually,
 };
+use serde_json::Value;
 use ureq::http::Method;
 
 use load::Load;
@@ -290,10 +291,26 @@ impl<'a> Chaos<'a> {
         let api = self.server.api();
         self.load.end(&api);
         await_calm(&api, patience);
-        // Only the death of its worker fails a run here: what a living worker runs survives the death of the server.
-        for run in api.runs("state=FAILED") {
-            let error = run["error"].as_str().unwrap_or_default();
-            assert!(error.starts_with("worker lost"), "{run:#}");
+        // Only the death of its worker fails a run that was to succeed: what a living worker runs survives the death of
+        // the server.
+        let failed = api.runs("state=FAILED");
+        let (own, others): (Vec<_>, Vec<_>) = failed
+            .iter()
+            .partition(|run| run["job"].as_str().is_some_and(Load::fails));
+        assert!(!own.is_empty(), "some failed for good, as they should");
+        let with_its_worker = |error: &str| {
+            error.starts_with("worker lost") || error.starts_with("stopped by its worker")
+        };
+        let error = |run: &Value| run["error"].as_str().unwrap_or_default().to_owned();
+        for run in own {
+            let error = error(run);
+            assert!(
+                error == "it was to fail" || with_its_worker(&error),
+                "{run:#}"
+            );
+        }
+        for run in others {
+            assert!(with_its_worker(&error(run)), "{run:#}");
         }
         for worker in [&mut self.agent, &mut self.handlers] {
             let (name, status) = (worker.name.clone(), worker.process().stop());

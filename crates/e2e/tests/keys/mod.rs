@@ -4,6 +4,7 @@ mod commands;
 mod days;
 mod definition;
 mod execution;
+mod following;
 mod limits;
 mod missed;
 mod notices;
@@ -31,6 +32,10 @@ pub const CHECKS: &[(&str, fn())] = &[
     ("schedule[].day_rule", days::day_rule),
     ("schedule[].dst_gap", days::dst_gap),
     ("schedule[].dst_fold", days::dst_fold),
+    ("after", following::jobs),
+    ("after.jobs", following::jobs),
+    ("after.need", following::need),
+    ("after.on", following::on),
     ("calendar", days::only),
     ("calendar.only", days::only),
     ("calendar.minus", days::minus),

@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use drumtower_core::change::{ChangeSet, Prune};
-use drumtower_core::model::{Actor, WallMs};
+use drumtower_core::model::{Member, WallMs};
 use drumtower_store::{Commit, Store, sqlite};
 use serde_json::json;
 use ureq::http::Method;
@@ -44,8 +44,8 @@ pub fn retention() {
 /// Lets retention work as it will in so many days.
 fn pass(data: &Path, days: i64) {
     let (mut store, _reader) = sqlite::open(data, sqlite::Options::default()).expect("a store");
-    let actor = Actor::new("test");
-    let session = store.begin_session(&actor, 60_000).expect("a session");
+    let member = Member::alone("test");
+    let session = store.begin_session(&member, 60_000).expect("a session");
     let now = WallMs(store.clock().expect("a clock").0 + days * DAY_MS);
     // Each commit takes a small step, the classes in turn.
     for seq in 1..=12 {

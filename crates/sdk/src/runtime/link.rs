@@ -25,9 +25,12 @@ use super::backoff::Backoff;
 use super::dial::{Complaint, Server};
 use super::fetch::Source;
 use crate::Error;
+use crate::tls::{Trust, in_the_open};
 
 /// Frames that were handed to the transport and not yet taken by it. Small: what waits in the session batches better.
 const FRAMES_WAITING: usize = 2;
+/// Servers that are dialled in turn.
+const SERVERS: usize = 64;
 /// A server that does not say anything for this long is not there.
 const ANSWER_WAIT: Duration = Duration::from_secs(10);
 
@@ -38,6 +41,8 @@ pub(super) struct Link {
     servers: Vec<Server>,
     next_server: usize,
     token: Option<MetadataValue<Ascii>>,
+    /// How servers are believed that others tell of.
+    trust: Trust,
     /// Of the server that was dialled last.
     complaint: Complaint,
     /// Where that is.
@@ -83,6 +88,7 @@ impl Link {
     pub(super) fn new(
         servers: Vec<Server>,
         token: Option<MetadataValue<Ascii>>,
+        trust: Trust,
         seed: u64,
     ) -> Self {
         let state = State::Waiting(Instant::now());
@@ -90,6 +96,7 @@ impl Link {
             servers,
             next_server: 0,
             token,
+            trust,
             complaint: Complaint::default(),
             dialled: String::new(),
             backoff: Backoff::new(seed),
@@ -129,6 +136,21 @@ impl Link {
     /// Host and port of the server that was dialled last.
     pub(super) fn server(&self) -> &str {
         &self.dialled
+    }
+
+    /// Dials these too from now on. An address that the token may not go to is left out.
+    pub(super) fn learn(&mut self, urls: &[String]) {
+        for url in urls {
+            let fits = self.token.is_none() || self.trust.in_the_open || !in_the_open(url);
+            if fits
+                && self.servers.len() < SERVERS
+                && let Ok(server) = Server::new(url, &self.trust)
+                && !self.servers.iter().any(|it| it.place() == server.place())
+            {
+                tracing::info!(server = %server.place(), "learned of another server");
+                self.servers.push(server);
+            }
+        }
     }
 
     fn dial(&mut self) -> Dial {

@@ -26,6 +26,7 @@ use tracing::{info, warn};
 use crate::clock;
 use crate::executor::{Control, Event, Executor, Reporter};
 use crate::session::{Action, Attempt, Session};
+use crate::tls::Trust;
 use crate::{Error, Shutdown};
 use frame::Framer;
 use link::{Happened, Link, Room};
@@ -42,6 +43,7 @@ pub(crate) struct Parts {
     pub(crate) session: Session,
     pub(crate) servers: Vec<Server>,
     pub(crate) token: Option<MetadataValue<Ascii>>,
+    pub(crate) trust: Trust,
     pub(crate) handlers: Arc<dyn Executor>,
     pub(crate) exec: Option<Arc<dyn Executor>>,
     pub(crate) http: Option<Arc<dyn Executor>>,
@@ -111,7 +113,7 @@ impl Parts {
         let (events, inbox) = mpsc::unbounded_channel();
         let runtime = Runtime {
             session: self.session,
-            link: Link::new(self.servers, self.token, self.seed),
+            link: Link::new(self.servers, self.token, self.trust, self.seed),
             stream: 0,
             framer: Framer::default(),
             blocked: false,
@@ -378,6 +380,9 @@ impl Runtime {
                 let was_connected = self.session.is_connected();
                 let now = clock::now();
                 for message in frame.messages {
+                    if let Some(wire::server_message::Body::Welcome(welcome)) = &message.body {
+                        self.link.learn(&welcome.servers);
+                    }
                     self.session.handle(now, self.stream, message);
                 }
                 if self.session.is_connected() && !was_connected {

@@ -116,7 +116,7 @@ impl Held {
     /// A heartbeat is echoed. One that was sent while the lease lasted prolongs it; a lease that was over by then stays
     /// over, for the server may have given the run to another since.
     pub(super) fn renew(&mut self, sent: MonoMs, deadline: MonoMs) {
-        if sent < self.deadline {
+        if sent < self.deadline || armed(Fault::RenewedAfterExpiry) {
             self.deadline = self.deadline.max(deadline);
         }
     }

@@ -396,8 +396,9 @@ fn name_stop(end: &mut wire::Finished, reason: Option<StopReason>, progress_time
             wire::Outcome::LeaseLost,
             "the worker could not renew its lease",
         ),
+        // A worker that leaves on request has lost nothing.
         Some(StopReason::Draining) => (
-            wire::Outcome::LeaseLost,
+            wire::Outcome::Cancelled,
             "the worker shut down before the attempt ended",
         ),
         None => (

@@ -24,6 +24,8 @@ pub struct TinyServer {
     streams: mpsc::UnboundedReceiver<Stream>,
     /// What workers fetch, with its number.
     pub checkpoint: Kept,
+    /// Other servers that it tells workers of.
+    pub others: Vec<String>,
 }
 
 pub type Kept = Arc<Mutex<Option<(u64, Vec<u8>)>>>;
@@ -64,6 +66,7 @@ impl TinyServer {
             url,
             streams,
             checkpoint,
+            others: Vec::new(),
         }
     }
 
@@ -84,6 +87,7 @@ impl TinyServer {
             lease_ms,
             heartbeat_ms: lease_ms / 5,
             features: vec![drumtower_proto::CHECKPOINTS.to_owned()],
+            servers: self.others.clone(),
             ..wire::Welcome::default()
         }));
         let first = stream.next().await;

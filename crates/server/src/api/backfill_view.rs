@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use drumtower_core::backfill::TimeFate;
 use drumtower_core::model::{
-    Actor, BackfillId, BackfillOrder, BackfillPlan, BackfillRow, BackfillState, BackfillWhich,
-    JobId, JobName, JsonText, NamespaceName, RunId,
+    Actor, BackfillHold, BackfillId, BackfillOrder, BackfillPlan, BackfillRow, BackfillState,
+    BackfillWhich, JobId, JobName, JsonText, NamespaceName, Obedience, RunId,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -29,7 +29,14 @@ pub struct BackfillView<'a> {
     max_active: u32,
     priority: u32,
     params: Option<&'a JsonText>,
+    /// Whether its runs count for the job's overlap.
+    overlap: Obedience,
+    /// Whether it makes runs also while the job's circuit breaker is open.
+    force: bool,
     state: BackfillState,
+    /// Why it makes no run although fewer than `max_active` are under way: its job takes no more by its `overlap`, or its
+    /// circuit `breaker` is open.
+    held: Option<BackfillHold>,
     /// How far it has come: the last time that it settled, in its order.
     cursor: Option<Time>,
     /// How many times the schedule has in the interval.
@@ -67,7 +74,10 @@ impl<'a> From<&'a BackfillRow> for BackfillView<'a> {
             max_active: row.max_active,
             priority: row.priority,
             params: row.params.as_ref(),
+            overlap: row.overlap,
+            force: row.force,
             state: row.state,
+            held: row.held,
             cursor: row.cursor.map(Time),
             times: row.times,
             made: row.made,

@@ -11,7 +11,7 @@ use axum::{Extension, Json};
 use drumtower_core::engine::{Command, JobRef, NewBackfill, Refusal, Reply};
 use drumtower_core::model::{
     BackfillId, BackfillOrder, BackfillPlan, BackfillRow, BackfillState, BackfillWhich, JobRecord,
-    Limits,
+    Limits, Obedience,
 };
 use drumtower_store::BackfillFilter;
 use schemars::JsonSchema;
@@ -58,6 +58,12 @@ pub struct Request<'a> {
     #[serde(borrow, default)]
     #[schemars(with = "Option<serde_json::Value>")]
     params: Option<&'a RawValue>,
+    /// Whether its runs count for the job's overlap: `obey`, then it waits while the job is full; or `ignore`, the default.
+    #[serde(default)]
+    overlap: Obedience,
+    /// Makes runs also while the job's circuit breaker is open, instead of waiting until it lets runs through.
+    #[serde(default)]
+    force: bool,
 }
 
 impl Request<'_> {
@@ -72,6 +78,8 @@ impl Request<'_> {
             max_active: self.max_active.unwrap_or(default.max_active),
             priority: self.priority.unwrap_or(default.priority),
             params: trigger::params(self.params)?,
+            overlap: self.overlap,
+            force: self.force,
             ..default
         };
         let now = time::now();

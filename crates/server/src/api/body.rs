@@ -1,8 +1,12 @@
 //! Request bodies: bounded, JSON, and strict. An unknown key is refused with the nearest known one.
 
-use axum::body::Bytes;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, Request};
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, Version, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
 use serde::de::{Deserialize, DeserializeOwned};
 use serde_json::Value;
 use serde_json::error::Category;
@@ -17,28 +21,52 @@ pub struct Bounded<const LIMIT: usize>(pub Bytes);
 pub const ORDINARY: usize = 1 << 20;
 /// The bound of a batch.
 pub const BATCH: usize = 8 << 20;
+/// Up to here a body is waited for before anything is answered.
+const SHORT: usize = 64 << 10;
+const SHORT_WITHIN: Duration = Duration::from_secs(60);
+
+/// Lets a request in when its short body is there. An answer given before that, by a route that wants no body or to
+/// someone who may not ask, would leave the body unread on the connection; HTTP/1 has no way then but to close it, and
+/// the client's next request on it would fail.
+pub async fn arrive(request: Request, next: Next) -> Response {
+    let is_short = claimed(request.headers()).is_some_and(|bytes| (1..=SHORT).contains(&bytes));
+    if request.version() >= Version::HTTP_2 || !is_short {
+        return next.run(request).await;
+    }
+    let (head, body) = request.into_parts();
+    let whole = tokio::time::timeout(SHORT_WITHIN, axum::body::to_bytes(body, SHORT)).await;
+    match whole {
+        Ok(Ok(bytes)) => next.run(Request::from_parts(head, Body::from(bytes))).await,
+        Ok(Err(_)) | Err(_) => cut().into_response(),
+    }
+}
+
+fn claimed(headers: &HeaderMap) -> Option<usize> {
+    headers
+        .get(header::CONTENT_LENGTH)?
+        .to_str()
+        .ok()?
+        .parse()
+        .ok()
+}
+
+fn cut() -> Problem {
+    Problem::new(
+        Kind::MalformedJson,
+        "the body ended before its announced length",
+    )
+}
 
 impl<S: Send + Sync, const LIMIT: usize> FromRequest<S> for Bounded<LIMIT> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
         check_type(request.headers())?;
-        let claimed = request
-            .headers()
-            .get(header::CONTENT_LENGTH)
-            .and_then(|value| value.to_str().ok()?.parse().ok());
+        let claimed = claimed(request.headers());
         let body = request.into_body();
-        if claimed.is_some_and(|bytes: usize| bytes <= LIMIT) {
-            let cut = |_| {
-                Problem::new(
-                    Kind::MalformedJson,
-                    "the body ended before its announced length",
-                )
-            };
-            return axum::body::to_bytes(body, LIMIT)
-                .await
-                .map(Self)
-                .map_err(cut);
+        if claimed.is_some_and(|bytes| bytes <= LIMIT) {
+            let whole = axum::body::to_bytes(body, LIMIT).await;
+            return whole.map(Self).map_err(|_| cut());
         }
         match collect(body, LIMIT).await {
             Some(bytes) => Ok(Self(bytes)),
@@ -52,7 +80,7 @@ impl<S: Send + Sync, const LIMIT: usize> FromRequest<S> for Bounded<LIMIT> {
 
 /// A body of unknown or excessive length; `None` when it exceeds the limit. Then it is still read for a while and thrown
 /// away: most clients look for an answer only when they have sent everything.
-async fn collect(body: axum::body::Body, limit: usize) -> Option<Bytes> {
+async fn collect(body: Body, limit: usize) -> Option<Bytes> {
     const PATIENCE: usize = 4;
     let (mut kept, mut seen) = (Vec::new(), 0_usize);
     let mut pieces = body.into_data_stream();

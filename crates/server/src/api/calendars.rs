@@ -9,8 +9,8 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use drumtower_core::engine::{Command, Refusal, Reply};
 use drumtower_core::model::{
-    CalendarName, CalendarRef, CalendarSpec, CalendarVersion, Limits, NamespaceName, SweepCause,
-    SweepRow,
+    CalendarName, CalendarRef, CalendarSpec, CalendarVersion, Limits, NamespaceName, SegmentSet,
+    SweepCause, SweepRow,
 };
 use drumtower_store::Read;
 
@@ -88,7 +88,7 @@ fn look_up(store: &dyn Read, calendar: &CalendarRef) -> Result<Seen, drumtower_s
     Ok(Seen {
         sweep: sweeps.find(|sweep| sweep.cause == cause),
         jobs: store
-            .calendar_users(calendar, None, Limits::PAGE_ROWS)?
+            .calendar_users(&SegmentSet::ALL, calendar, None, Limits::PAGE_ROWS)?
             .len(),
     })
 }

@@ -38,6 +38,16 @@ impl Key {
         Ok(Self::of(secret.text()))
     }
 
+    /// The key of servers that share a store: each takes what another has sealed.
+    pub fn shared(secret: &[u8; 32]) -> Self {
+        Self(digest(secret, std::iter::once("cursors")))
+    }
+
+    /// What seals the sessions of the console.
+    pub fn of_sessions(&self) -> [u8; 32] {
+        digest(&self.0, std::iter::once("sessions"))
+    }
+
     fn of(secret: &str) -> Self {
         Self(digest(&[], ["cursors", secret].into_iter()))
     }

@@ -4,8 +4,8 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::Uri;
 use axum::response::{IntoResponse, Response};
-use drumtower_core::engine::{JobRef, Refusal};
-use drumtower_core::explain::run::Obstacle;
+use drumtower_core::engine::{Hindrance, JobRef, Refusal};
+use drumtower_core::explain::run::{Cause, Obstacle};
 use drumtower_core::explain::{self, Answer, History, Row, RunFact, Runs, Timeline};
 use drumtower_core::model::{JobRecord, Origin, Requirement, Run, RunId, WallMs};
 use drumtower_store::{Error, Read, RunFilter};
@@ -54,10 +54,11 @@ pub async fn explain(
     // A server that stops knows no fleet any more; what became of times is told all the same.
     let fleet = edge.handle.workers().await.ok();
     let obstacle = fleet.and_then(|fleet| Obstacle::find(&wanted, &fleet));
-    let waiting = match obstacle {
-        Some(obstacle) => Some(obstacle.text()),
+    let held = match obstacle {
+        Some(obstacle) => Some((obstacle.code(), obstacle.text())),
         None => limit(&edge, &job).await?,
     };
+    let (waiting_code, waiting) = held.unzip();
     let row = |row| RowView::from(row).because(waiting.as_deref());
     let explanation = Explanation {
         namespace: &job.namespace,
@@ -66,13 +67,14 @@ pub async fn explain(
         to: Time(to),
         rows: rows.iter().map(row).collect(),
         waiting: waiting.clone(),
+        waiting_code,
         next: next.map(|next| listing.encode(&next.0.to_string())),
     };
     Ok(Json(explanation).into_response())
 }
 
 /// The limit that holds runs of the job back at the moment.
-async fn limit(edge: &Edge, job: &JobRef) -> Result<Option<String>, Problem> {
+async fn limit(edge: &Edge, job: &JobRef) -> Result<Option<(Cause, String)>, Problem> {
     let JobRef { namespace, name } = job.clone();
     let found = edge
         .read(move |store| store.job_named(&namespace, &name))
@@ -81,7 +83,8 @@ async fn limit(edge: &Edge, job: &JobRef) -> Result<Option<String>, Problem> {
         return Ok(None);
     };
     let asked = edge.handle.hindrance(Waiter::Job(found.row.id)).await;
-    Ok(asked.ok().flatten().map(|limit| limit.text(time::now())))
+    let told = |limit: Hindrance| (limit.code(), limit.text(time::now()));
+    Ok(asked.ok().flatten().map(told))
 }
 
 /// The last day, unless something else is asked for.

@@ -5,9 +5,7 @@ use axum::http::Uri;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use drumtower_core::engine::Refusal;
-use drumtower_core::explain::run::{
-    Account, Advice, Cause, Event, Happening, Known, Remedy, explain,
-};
+use drumtower_core::explain::run::{Account, Advice, Cause, Event, Happening, Remedy, explain};
 use drumtower_core::model::{Actor, JobName, NamespaceName, Run, RunId, RunState, WorkerName};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -16,7 +14,7 @@ use super::gate::RunPath;
 use super::problem::Problem;
 use super::query::Parameters;
 use super::run_view::Named;
-use super::time::{self, Time};
+use super::time::Time;
 use super::{Edge, runs};
 use crate::auth::Principal;
 
@@ -74,21 +72,15 @@ pub async fn show(
 ) -> Result<Response, Problem> {
     Parameters::read(&uri, &[])?;
     let run = find(&edge, &principal, id).await?;
-    let (named, version) = edge.read(move |store| runs::named(store, run)).await?;
+    let found = edge.read(move |store| runs::Found::of(store, run)).await?;
+    let named = &found.named;
     let fleet = match named.run.state.is_terminal() {
         true => None,
         false => runs::fleet(&edge).await,
     };
     let limit = runs::limit(&edge, &named.run).await;
-    let account = explain(&Known {
-        run: &named.run,
-        job: named.job.as_ref(),
-        spec: version.as_ref().map(|version| &version.spec),
-        fleet: fleet.as_deref(),
-        limit: limit.as_ref(),
-        now: time::now(),
-    });
-    Ok(Json(Explanation::new(&named, &account)).into_response())
+    let account = explain(&found.known(fleet.as_deref(), limit.as_ref()));
+    Ok(Json(Explanation::new(named, &account)).into_response())
 }
 
 /// The run, also when only its dead letter is left.

@@ -1,5 +1,6 @@
 //! A row of an explanation as callers see it.
 
+use drumtower_core::explain::run::Cause;
 use drumtower_core::explain::{Fate, Row, RunFact};
 use drumtower_core::model::{
     CalendarName, JobName, NamespaceName, RunId, RunState, UnfiredReason, WallMs,
@@ -43,6 +44,8 @@ pub struct Explanation<'a> {
     pub to: Time,
     /// Why a run that is due now would find no worker; `null` when one could take it.
     pub waiting: Option<String>,
+    /// The same as a code that stays when the words are improved.
+    pub waiting_code: Option<Cause>,
     pub rows: Vec<RowView<'a>>,
     /// Passed as `cursor` it continues the answer; `null` at its end.
     pub next: Option<String>,

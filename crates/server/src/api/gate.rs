@@ -18,8 +18,9 @@ use drumtower_core::model::{
 
 use super::Edge;
 use super::problem::{Kind, Problem};
-use super::validator;
-use crate::auth::Operation;
+use super::{time, validator};
+use crate::auth::{Denied, Operation};
+use crate::cluster::{self, Way};
 use crate::listen::Peer;
 
 /// Puts the gate of `operation` before its handler.
@@ -38,9 +39,14 @@ async fn gate(
         let path = request.uri().path().to_owned();
         (request.method().clone(), path, Instant::now())
     });
-    let response = pass(edge, operation, parameters, request, next)
-        .await
-        .unwrap_or_else(IntoResponse::into_response);
+    let sent_on = edge.cluster.vouched(request.headers()).is_some();
+    let mut response = match pass(edge, operation, parameters, request, next).await {
+        Ok(response) => response,
+        Err(problem) => problem.into_response(),
+    };
+    if sent_on {
+        cluster::mark_what_was_not_done(&mut response);
+    }
     if let Some((method, path, began)) = asked {
         let (status, ms) = (response.status().as_u16(), began.elapsed().as_millis());
         tracing::debug!(%method, %path, status, ms, "request");
@@ -52,14 +58,43 @@ async fn pass(
     edge: Edge,
     operation: Operation,
     parameters: Result<RawPathParams, RawPathParamsRejection>,
-    mut request: Request,
+    request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
-    let authorization = request
-        .headers()
-        .get(header::AUTHORIZATION)
-        .and_then(|value| value.to_str().ok());
-    let admitted = match edge.authority.admit(operation, authorization) {
+    let mut request = match operation.is_for_the_owner() {
+        false => request,
+        true => {
+            let local = edge.authority.is_local(authorization(&request));
+            match edge.cluster.forward(request, local).await {
+                Way::Here(request) => request,
+                Way::Answered(response) => return Ok(response),
+            }
+        }
+    };
+    let vouched = edge.cluster.vouched(request.headers());
+    let shown = authorization(&request).map(str::to_owned);
+    // A body cannot be looked at from two threads, and the request has one.
+    let browsing = shown
+        .is_none()
+        .then(|| (request.method().clone(), request.headers().clone()));
+    let admit = || match vouched.filter(|caller| caller.local) {
+        Some(_) => edge.authority.admit_local(operation),
+        None => match &browsing {
+            None => edge.authority.admit(operation, shown.as_deref()),
+            Some((method, headers)) => edge.authority.admit_by(operation, || {
+                let (sessions, authority) = (&edge.sessions, &edge.authority);
+                let caller = sessions.caller(authority, method, headers, time::now());
+                caller.unwrap_or(Err(Denied::NoToken))
+            }),
+        },
+    };
+    let mut admitted = admit();
+    // The token of a session, too, may have been made by another server a moment ago.
+    let is_unknown = matches!(admitted, Err(Denied::UnknownToken | Denied::SessionEnded));
+    if is_unknown && edge.look_for_new_tokens().await {
+        admitted = admit();
+    }
+    let admitted = match admitted {
         Ok(admitted) => admitted,
         Err(denied) => {
             let peer = request.extensions().get::<Peer>().copied();
@@ -80,6 +115,11 @@ async fn pass(
     }
     let asked = request.headers().clone();
     Ok(validator::tagged(&asked, next.run(request).await).await)
+}
+
+fn authorization(request: &Request) -> Option<&str> {
+    let header = request.headers().get(header::AUTHORIZATION)?;
+    header.to_str().ok()
 }
 
 /// The job that a path names.

@@ -1,10 +1,12 @@
 //! A job as callers see it.
 
+use std::collections::BTreeMap;
+
 use drumtower_core::model::{
-    Actor, BreakerRow, JobId, JobName, JobRecord, JobSpec, NamespaceName, Pause, RunId, Unfired,
-    UnfiredReason,
+    Actor, AfterRow, BreakerRow, JobId, JobName, JobRecord, JobSpec, NamespaceName, Pause, RunId,
+    RunState, Unfired, UnfiredReason,
 };
-use drumtower_core::schedule::{Language, describe};
+use drumtower_core::schedule::Language;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -35,6 +37,8 @@ pub struct Job<'a> {
     queued: u32,
     /// Where it has one.
     breaker: Option<BreakerView>,
+    /// What has come of the jobs that it runs after, where it runs after any.
+    waits: Option<Waits<'a>>,
     last_unfired: Option<UnfiredRange>,
     #[schemars(with = "JobManifest")]
     spec: &'a JobSpec,
@@ -45,6 +49,53 @@ pub struct Job<'a> {
 pub struct Deed<'a> {
     pub at: Time,
     pub actor: &'a Actor,
+}
+
+/// What has come of the jobs that a job runs after.
+#[derive(Serialize, JsonSchema)]
+struct Waits<'a> {
+    /// The newest end of each job that counts and that no run was made of; others have yet to come.
+    arrived: BTreeMap<&'a JobName, ArrivedView>,
+    /// Ends that should have made a run and did not, of which the last is told.
+    unmade: Option<UnmadeView>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Arrived")]
+struct ArrivedView {
+    run: RunId,
+    state: RunState,
+    at: Time,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Unmade")]
+struct UnmadeView {
+    count: u64,
+    /// The run whose end it was.
+    run: RunId,
+    at: Time,
+    reason: UnfiredReason,
+}
+
+impl<'a> Waits<'a> {
+    fn of(row: Option<&'a AfterRow>) -> Self {
+        let arrived = row.into_iter().flat_map(|row| &row.arrived);
+        let arrived = arrived.map(|(name, it)| {
+            let at = it.at.into();
+            let (run, state) = (it.run, it.state);
+            (name, ArrivedView { run, state, at })
+        });
+        Self {
+            arrived: arrived.collect(),
+            unmade: row.and_then(|row| row.unmade).map(|it| UnmadeView {
+                count: it.count,
+                run: it.run,
+                at: it.at.into(),
+                reason: it.reason,
+            }),
+        }
+    }
 }
 
 /// The circuit breaker of a job.
@@ -94,9 +145,11 @@ impl<'a> From<&'a JobRecord> for Job<'a> {
             live_scheduled,
             tallies,
             breaker,
+            waits,
+            followed: _,
             last_unfired,
         } = record;
-        let words = |language| describe(&version.spec.schedule_spec(), language).ok();
+        let words = |language| version.spec.words(language);
         Self {
             id: row.id,
             namespace: &row.namespace,
@@ -123,6 +176,11 @@ impl<'a> From<&'a JobRecord> for Job<'a> {
                 .breaker
                 .as_ref()
                 .map(|_| BreakerView::of(breaker.as_ref())),
+            waits: version
+                .spec
+                .after
+                .as_ref()
+                .map(|_| Waits::of(waits.as_ref())),
             last_unfired: last_unfired.as_ref().map(UnfiredRange::from),
             spec: &version.spec,
         }

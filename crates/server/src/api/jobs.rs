@@ -144,7 +144,15 @@ pub async fn list(
     Extension(principal): Extension<Principal>,
     uri: Uri,
 ) -> Result<Response, Problem> {
-    let known = ["namespace", "label", "paused", "prefix", "limit", "cursor"];
+    let known = [
+        "namespace",
+        "label",
+        "paused",
+        "prefix",
+        "search",
+        "limit",
+        "cursor",
+    ];
     let parameters = Parameters::read(&uri, &known)?;
     let namespace = principal.narrow(parameters.one("namespace")?)?;
     page(&edge, namespace, &uri, &parameters).await
@@ -155,7 +163,7 @@ pub async fn list_namespace(
     NamespacePath(namespace): NamespacePath,
     uri: Uri,
 ) -> Result<Response, Problem> {
-    let known = ["label", "paused", "prefix", "limit", "cursor"];
+    let known = ["label", "paused", "prefix", "search", "limit", "cursor"];
     let parameters = Parameters::read(&uri, &known)?;
     page(&edge, Some(namespace), &uri, &parameters).await
 }
@@ -172,6 +180,7 @@ async fn page(
         labels: labels(parameters)?,
         paused: parameters.flag("paused")?,
         prefix: prefix(parameters)?,
+        search: search(parameters)?,
     };
     let after = parameters.text("cursor")?;
     let after = after
@@ -197,6 +206,21 @@ fn prefix(parameters: &Parameters) -> Result<Option<String>, Problem> {
     JobName::new(prefix)
         .map(|name| Some(name.to_string()))
         .map_err(|error| Problem::parameter("prefix", format!("prefix: {error}")))
+}
+
+/// The longest text that is looked for: names and labels are no longer.
+const SEARCH: usize = 128;
+
+/// What names and labels are looked through for.
+fn search(parameters: &Parameters) -> Result<Option<String>, Problem> {
+    let Some(text) = parameters.text("search")?.map(str::trim) else {
+        return Ok(None);
+    };
+    if text.chars().count() > SEARCH {
+        let detail = format!("search: has more than {SEARCH} characters: look for less");
+        return Err(Problem::parameter("search", detail));
+    }
+    Ok(Some(text.to_lowercase()).filter(|text| !text.is_empty()))
 }
 
 fn labels(parameters: &Parameters) -> Result<Vec<(String, String)>, Problem> {

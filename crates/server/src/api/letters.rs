@@ -11,12 +11,14 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use drumtower_core::engine::{Command, JobRef, Refusal, Reply, Trigger};
 use drumtower_core::model::{
-    Actor, JobId, JobName, Limits, NamespaceName, Reason, Run, RunId, WorkerName,
+    Actor, JobId, JobName, Limits, NamespaceName, Obedience, Reason, Run, RunId, WorkerName,
+    failures,
 };
 use drumtower_store::{Error, LetterFilter, Read};
 use futures_util::{StreamExt, stream};
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::body::{self, Bounded};
 use super::gate::{LetterPath, NamespacePath};
@@ -78,16 +80,39 @@ pub async fn list(
     uri: Uri,
 ) -> Result<Response, Problem> {
     let parameters = Parameters::read(&uri, KNOWN)?;
-    let listing = page::listing(&edge, &uri, &parameters);
+    let job = job_of(&edge, &namespace, parameters.one("job")?).await?;
+    listed(&edge, Some(namespace), job, &uri, &parameters).await
+}
+
+/// Those of every namespace that the caller sees.
+pub async fn list_all(
+    State(edge): State<Edge>,
+    Extension(principal): Extension<Principal>,
+    uri: Uri,
+) -> Result<Response, Problem> {
+    let known = ["namespace", "reason", "since", "until", "limit", "cursor"];
+    let parameters = Parameters::read(&uri, &known)?;
+    let namespace = principal.narrow(parameters.one("namespace")?)?;
+    listed(&edge, namespace, None, &uri, &parameters).await
+}
+
+async fn listed(
+    edge: &Edge,
+    namespace: Option<NamespaceName>,
+    job: Option<JobId>,
+    uri: &Uri,
+    parameters: &Parameters,
+) -> Result<Response, Problem> {
+    let listing = page::listing(edge, uri, parameters);
     let before = match parameters.text("cursor")? {
         Some(cursor) => Some(listing.decode(cursor)?.parse()?),
         None => None,
     };
-    let job = parameters.one("job")?;
-    let reason = parameters.text("reason")?.map(reason).transpose()?;
+    let reason = parameters.text("reason")?.map(reason).transpose();
+    let reason = reason.map_err(|detail| Problem::parameter("reason", detail))?;
     let filter = LetterFilter {
-        job: job_of(&edge, &namespace, job).await?,
-        namespace: Some(namespace),
+        job,
+        namespace,
         reason,
         since: parameters.instant("since")?,
         until: parameters.instant("until")?,
@@ -111,22 +136,26 @@ pub async fn list(
     Ok(Json(page).into_response())
 }
 
-fn reason(text: &str) -> Result<Reason, Problem> {
-    let known = REASONS.iter().find(|reason| reason.as_str() == text);
-    known.copied().ok_or_else(|| {
-        let names: Vec<&str> = REASONS.iter().map(|reason| reason.as_str()).collect();
-        let detail = format!("reason: `{text}` is not one of {}", names.join(", "));
-        Problem::parameter("reason", detail)
+/// Reads what a run failed for; `Err` is what is wrong with it.
+fn reason(text: &str) -> Result<Reason, String> {
+    let known = failures();
+    let found = known.iter().find(|reason| reason.as_str() == text);
+    found.copied().ok_or_else(|| {
+        let names: Vec<&str> = known.iter().map(|reason| reason.as_str()).collect();
+        format!("reason: `{text}` is not one of {}", names.join(", "))
     })
 }
 
-/// For what a run may fail.
-pub const REASONS: &[Reason] = &[
-    Reason::TaskFailed,
-    Reason::TimedOut,
-    Reason::WorkerLost,
-    Reason::StartTimedOut,
-];
+/// The words for what a run can fail for.
+pub fn reasons() -> Vec<&'static str> {
+    failures().into_iter().map(Reason::as_str).collect()
+}
+
+fn reason_schema(_: &mut SchemaGenerator) -> Schema {
+    let words = reasons().into_iter().map(Value::from);
+    let words: Vec<Value> = words.chain([Value::Null]).collect();
+    json_schema!({"type": ["string", "null"], "enum": words})
+}
 
 /// The job that a filter names, deleted ones aside.
 async fn job_of(
@@ -158,8 +187,10 @@ pub async fn show(
     let letter = letter
         .filter(|run| run.namespace == namespace)
         .ok_or(Refusal::NoSuchLetter(id))?;
-    let (named, _) = edge.read(move |store| runs::named(store, letter)).await?;
-    Ok(Json(RunView::from(&named)).into_response())
+    let found = edge
+        .read(move |store| runs::Found::of(store, letter))
+        .await?;
+    Ok(Json(RunView::from(&found.named)).into_response())
 }
 
 /// Which letters are meant: those of `runs`, or those that fit all of the rest.
@@ -174,9 +205,10 @@ pub struct Selection {
     /// Those of the job of this name.
     #[serde(default)]
     job: Option<JobName>,
-    /// Those that failed for this reason: `task_failed`, `timed_out`, `worker_lost` or `start_timed_out`.
+    /// Those that failed for this reason.
     #[serde(default)]
-    reason: Option<Reason>,
+    #[schemars(schema_with = "reason_schema")]
+    reason: Option<String>,
     /// Those that failed at or after this instant, in RFC 3339.
     #[serde(default)]
     since: Option<String>,
@@ -190,6 +222,10 @@ pub struct Selection {
     #[serde(default)]
     #[schemars(range(min = 1, max = 1000))]
     limit: Option<usize>,
+    /// Only when they are requeued: whether the new runs have a part in the overlap of their jobs, as with a trigger;
+    /// `ignore` unless given. With `obey` one whose job is full stays a letter, unless the job's overlap lets it wait.
+    #[serde(default)]
+    overlap: Option<Obedience>,
     /// Only tells what would be done.
     #[serde(default)]
     dry_run: bool,
@@ -214,12 +250,12 @@ struct Item {
     done: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<problem::Body<'static>>")]
-    problem: Option<serde_json::Value>,
+    problem: Option<Value>,
 }
 
 #[derive(Clone, Copy)]
 enum Deed {
-    Requeue,
+    Requeue(Obedience),
     Discard,
 }
 
@@ -231,7 +267,8 @@ pub async fn requeue(
     Bounded(bytes): Bounded<{ body::ORDINARY }>,
 ) -> Result<Json<Answer>, Problem> {
     let request = selection(&uri, &bytes)?;
-    carry_out(&edge, principal.actor, namespace, Deed::Requeue, request).await
+    let deed = Deed::Requeue(request.overlap.unwrap_or_default());
+    carry_out(&edge, principal.actor, namespace, deed, request).await
 }
 
 pub async fn discard(
@@ -242,6 +279,10 @@ pub async fn discard(
     Bounded(bytes): Bounded<{ body::ORDINARY }>,
 ) -> Result<Json<Answer>, Problem> {
     let request = selection(&uri, &bytes)?;
+    if request.overlap.is_some() {
+        let detail = "overlap: what is discarded makes no run: leave it out";
+        return Err(Problem::field("overlap", detail));
+    }
     carry_out(&edge, principal.actor, namespace, Deed::Discard, request).await
 }
 
@@ -286,10 +327,13 @@ async fn carry_out(
         let text = text.as_deref();
         text.map(|text| time::instant(field, text)).transpose()
     };
+    let reason = request.reason.as_deref().map(reason);
     let filter = LetterFilter {
         job: job_of(edge, &namespace, request.job).await?,
         namespace: Some(namespace.clone()),
-        reason: request.reason,
+        reason: reason
+            .transpose()
+            .map_err(|detail| Problem::field("reason", detail))?,
         since: instant("since", &request.since)?,
         until: instant("until", &request.until)?,
     };
@@ -362,7 +406,7 @@ async fn settle(
         Ok(letter) => {
             let id = letter.id;
             let outcome = match deed {
-                Deed::Requeue => make(edge, actor, letter).await.map(Some),
+                Deed::Requeue(overlap) => make(edge, actor, letter, overlap).await.map(Some),
                 Deed::Discard => throw(edge, actor, namespace, id).await.map(|()| None),
             };
             (id, outcome)
@@ -382,17 +426,23 @@ async fn settle(
 
 /// Whether it could be done now.
 async fn foreseen(edge: &Edge, letter: Run, deed: Deed) -> Result<Option<RunId>, Problem> {
-    if let Deed::Requeue = deed {
+    if let Deed::Requeue(_) = deed {
         rerun::again(edge, letter).await?;
     }
     Ok(None)
 }
 
-async fn make(edge: &Edge, actor: Actor, letter: Run) -> Result<RunId, Problem> {
+async fn make(
+    edge: &Edge,
+    actor: Actor,
+    letter: Run,
+    overlap: Obedience,
+) -> Result<RunId, Problem> {
     let (job, mut rerun) = rerun::again(edge, letter).await?;
     rerun.letter = true;
     let trigger = Trigger {
         rerun: Some(Box::new(rerun)),
+        overlap,
         ..Trigger::of(job)
     };
     let (_, Json(answer)) = trigger::make(edge, actor, trigger).await?;

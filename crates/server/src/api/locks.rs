@@ -35,6 +35,9 @@ pub struct Lock {
     acquired: Time,
     /// Whose token was used.
     actor: Actor,
+    /// How many wait for it; told to those who look, not to those who acquire or renew it, and only while the server is ready.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waiting: Option<usize>,
 }
 
 impl From<LockRow> for Lock {
@@ -47,6 +50,7 @@ impl From<LockRow> for Lock {
             ttl_ms: row.ttl_ms,
             acquired: row.acquired.into(),
             actor: row.actor,
+            waiting: None,
         }
     }
 }
@@ -155,10 +159,24 @@ pub async fn show(
 ) -> Result<Json<Lock>, Problem> {
     Parameters::read(&uri, &[])?;
     let asked = lock.clone();
-    match edge.read(move |store| store.lock(&asked)).await? {
-        Some(row) => Ok(Json(row.into())),
-        None => Err(free(&lock)),
-    }
+    let Some(row) = edge.read(move |store| store.lock(&asked)).await? else {
+        return Err(free(&lock));
+    };
+    let mut shown = with_waiters(&edge, vec![row]).await;
+    shown.pop().map(Json).ok_or_else(|| free(&lock))
+}
+
+/// Rows with how many wait for each, as far as that is known: it is in memory only, the rows are in the store.
+async fn with_waiters(edge: &Edge, rows: Vec<LockRow>) -> Vec<Lock> {
+    let locks = rows.iter().map(|row| row.lock.clone()).collect();
+    let waiting = edge.handle.lock_waiters(locks).await.unwrap_or_default();
+    let waiting = waiting.into_iter().map(Some).chain(std::iter::repeat(None));
+    let both = rows.into_iter().zip(waiting);
+    let shown = both.map(|(row, waiting)| Lock {
+        waiting,
+        ..Lock::from(row)
+    });
+    shown.collect()
 }
 
 pub async fn list(
@@ -182,7 +200,7 @@ pub async fn list(
     let last = rows.last().filter(|_| more).map(|row| &row.lock);
     let next = last.map(|lock| listing.encode(&format!("{}/{}", lock.namespace, lock.name)));
     Ok(Json(Page {
-        items: rows.into_iter().map(Lock::from).collect(),
+        items: with_waiters(&edge, rows).await,
         next,
     }))
 }

@@ -7,7 +7,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, Uri, header};
 use axum::response::{IntoResponse, Response};
-use drumtower_core::model::{Attempt, Run, WallMs};
+use drumtower_core::model::{Attempt, Run, RunId, WallMs};
 use regex::Regex;
 use tokio::sync::mpsc;
 use tokio_stream::StreamExt;
@@ -16,11 +16,13 @@ use tokio_stream::wrappers::ReceiverStream;
 use super::gate::RunPath;
 use super::log_lines::{self, MOST_LINES};
 use super::log_text::Form;
+use super::parts::{self, Parts};
 use super::problem::{Kind, Problem};
 use super::query::Parameters;
-use super::tell::{self, Teller};
+use super::tell::Teller;
 use super::{Edge, internal, runs};
 use crate::auth::Principal;
+use crate::listen::Peer;
 use crate::logs::{Chain, Place, Source, Stream};
 
 /// What the caller wants to see.
@@ -82,11 +84,29 @@ pub async fn read(
     Extension(principal): Extension<Principal>,
     RunPath(id): RunPath,
     uri: Uri,
+    peer: Option<Extension<Peer>>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let wish = Wish::read(&uri, &headers)?;
     let run = runs::find(&edge, &principal, id).await?;
+    if edge.cluster.asks_for_own_part(&headers) {
+        return parts::own(&edge, &run, wish.attempt).await;
+    }
+    let shown = headers.get(header::AUTHORIZATION);
+    let local = edge
+        .authority
+        .is_local(shown.and_then(|it| it.to_str().ok()));
+    let peer = peer.map(|Extension(peer)| peer);
+    let shown = edge.cluster.in_the_name_of(&headers, peer, local);
+    let parts = Parts::of(&edge, &run, shown).await?;
     if run.state.is_terminal() && all_expired(&edge, &run, &wish).await? {
+        let wanted = run.attempts.iter().filter(|attempt| wish.wants(attempt));
+        if let Some(parts) = &parts
+            && wanted.clone().any(|attempt| is_away(&edge, attempt))
+        {
+            parts.refuse_if_away(&edge, &run, wanted)?;
+            return Ok(told(edge, principal, id, wish, Some(parts.clone())));
+        }
         return Err(Problem::new(
             Kind::LogExpired,
             format!(
@@ -94,14 +114,24 @@ pub async fn read(
             ),
         ));
     }
-    let (out, pieces) = mpsc::channel(4);
-    let kind = HeaderValue::from_static(wish.form.content_type());
-    tokio::spawn(Teller::new(edge, principal, id, wish, out).tell());
-    let body = Body::from_stream(ReceiverStream::new(pieces).map(Ok::<Bytes, Infallible>));
-    Ok(([(header::CONTENT_TYPE, kind)], body).into_response())
+    Ok(told(edge, principal, id, wish, parts))
 }
 
-/// Whether there was output and none of it is left.
+/// Whether the place of the attempt's end is in another server's files.
+fn is_away(edge: &Edge, attempt: &Attempt) -> bool {
+    let log = attempt.end.as_ref().and_then(|end| end.log);
+    log.is_some_and(|log| log.home.is_some() && log.home != edge.logs.home())
+}
+
+fn told(edge: Edge, principal: Principal, id: RunId, wish: Wish, parts: Option<Parts>) -> Response {
+    let (out, pieces) = mpsc::channel(4);
+    let kind = HeaderValue::from_static(wish.form.content_type());
+    tokio::spawn(Teller::new(edge, principal, id, wish, parts, out).tell());
+    let body = Body::from_stream(ReceiverStream::new(pieces).map(Ok::<Bytes, Infallible>));
+    ([(header::CONTENT_TYPE, kind)], body).into_response()
+}
+
+/// Whether there was output and none of it is left here.
 async fn all_expired(edge: &Edge, run: &Run, wish: &Wish) -> Result<bool, Problem> {
     let places: Vec<(Chain, Place)> = run
         .attempts
@@ -114,12 +144,13 @@ async fn all_expired(edge: &Edge, run: &Run, wish: &Wish) -> Result<bool, Proble
             };
             Some((
                 edge.logs.chain(source),
-                tell::end_of(edge, source, attempt)?.0,
+                parts::end_here(edge, source, attempt)?.0,
             ))
         })
         .collect();
     if places.is_empty() {
-        return Ok(false);
+        let wanted = run.attempts.iter().filter(|attempt| wish.wants(attempt));
+        return Ok(wanted.clone().any(|attempt| is_away(edge, attempt)));
     }
     let check = move || {
         places

@@ -14,6 +14,7 @@ mod bulk;
 mod calendar_view;
 mod calendars;
 pub mod changes;
+mod cluster;
 pub mod cursor;
 mod explain;
 mod explain_run;
@@ -34,6 +35,7 @@ mod notifications;
 pub mod openapi;
 mod overview;
 mod page;
+mod parts;
 mod patch;
 mod precondition;
 mod problem;
@@ -42,13 +44,17 @@ mod query;
 mod queue_view;
 mod queues;
 mod rerun;
+mod rollups;
 mod run_view;
 mod runs;
+mod session;
 mod settings;
 mod tell;
 pub(crate) mod time;
 mod tokens;
 mod trigger;
+mod upcoming;
+mod validate;
 mod validator;
 mod versions;
 mod workers;
@@ -59,8 +65,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::http::{Method, Uri};
-use axum::middleware::from_fn_with_state;
+use axum::http::{HeaderMap, Method, Uri};
+use axum::middleware::{from_fn, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter, on};
 use drumtower_core::model::QueueRef;
 use drumtower_store::Read;
@@ -68,18 +75,21 @@ use tokio::sync::watch;
 
 use crate::auth::{Authority, Call, DOORS, Denied, Door, Guesses, Operation, TooMany, Verb};
 use crate::backup::Backups;
+use crate::cluster::Cluster;
+use crate::console::{self, session::Sessions};
 use crate::driver::Handle;
 use crate::listen::Peer;
 use crate::logs::Logs;
 use crate::notify::Notices;
 
-pub use problem::Kind;
-use problem::Problem;
+pub use problem::{Kind, Problem};
 
 /// What every handler works with.
 #[derive(Clone)]
 pub struct Edge {
     pub handle: Handle,
+    /// The other servers of a shared store.
+    pub cluster: Cluster,
     pub reader: Arc<dyn Read>,
     pub authority: Authority,
     pub logs: Logs,
@@ -97,6 +107,8 @@ pub struct Edge {
     pub stopping: watch::Receiver<bool>,
     /// What was seen of wrong tokens.
     pub guesses: Guesses,
+    /// Who is signed in to the console.
+    pub sessions: Sessions,
     /// Whether a worker without a certificate of its own is sent away.
     pub workers_need_certificates: bool,
 }
@@ -112,6 +124,16 @@ impl Edge {
             Ok(result) => result.map_err(Problem::from),
             Err(error) => Err(internal(&error)),
         }
+    }
+
+    /// Reads the tokens again where another server has made one since; false when none has.
+    pub async fn look_for_new_tokens(&self) -> bool {
+        if self.cluster.view().is_none() {
+            return false;
+        }
+        let authority = self.authority.clone();
+        let read = tokio::task::spawn_blocking(move || authority.refresh_if_changed()).await;
+        matches!(read, Ok(Ok(true)))
     }
 
     /// Makes a caller with a wrong token wait for its answer.
@@ -164,9 +186,10 @@ pub fn router(edge: Edge) -> Router {
         }
     }
     router
-        .fallback(no_such_route)
+        .fallback(elsewhere)
         .method_not_allowed_fallback(method_not_allowed)
         .layer(from_fn_with_state(edge.clone(), metrics::count_refusals))
+        .layer(from_fn(body::arrive))
         .with_state(edge)
 }
 
@@ -199,6 +222,7 @@ fn handler_of(operation: Operation, verb: MethodFilter) -> Option<MethodRouter<E
         Operation::RestoreJob => on(verb, versions::restore),
         Operation::ListNamespaceJobs => on(verb, jobs::list_namespace),
         Operation::ListJobs => on(verb, jobs::list),
+        Operation::ValidateJob => on(verb, validate::job),
         Operation::NextTimes => on(verb, next::of_job),
         Operation::PreviewSchedule => on(verb, next::preview),
         Operation::ExplainJob => on(verb, explain::explain),
@@ -224,6 +248,7 @@ fn handler_of(operation: Operation, verb: MethodFilter) -> Option<MethodRouter<E
         Operation::CancelRun => on(verb, runs::cancel),
         Operation::RerunRun => on(verb, rerun::rerun),
         Operation::ListLetters => on(verb, letters::list),
+        Operation::ListAllLetters => on(verb, letters::list_all),
         Operation::ShowLetter => on(verb, letters::show),
         Operation::RequeueLetters => on(verb, letters::requeue),
         Operation::DiscardLetters => on(verb, letters::discard),
@@ -239,6 +264,9 @@ fn handler_of(operation: Operation, verb: MethodFilter) -> Option<MethodRouter<E
         Operation::ShowOverview => on(verb, overview::show),
         Operation::ShowMetrics => on(verb, metrics::show),
         Operation::FollowChanges => on(verb, changes::follow),
+        Operation::ShowRollups => on(verb, rollups::show),
+        Operation::ListUpcoming => on(verb, upcoming::list),
+        Operation::ShowCluster => on(verb, cluster::show),
         Operation::ListWorkers => on(verb, workers::list),
         Operation::ShowWorker => on(verb, workers::show),
         Operation::DrainWorker => on(verb, maintenance::drain),
@@ -267,13 +295,26 @@ fn handler_of(operation: Operation, verb: MethodFilter) -> Option<MethodRouter<E
         Operation::ShowProblem => on(verb, problem_pages::show),
         Operation::MakeBackup => on(verb, backups::make),
         Operation::ListBackups => on(verb, backups::list),
+        Operation::SignIn => on(verb, session::sign_in),
+        Operation::ShowSession => on(verb, session::show),
+        Operation::SignOut => on(verb, session::sign_out),
+        Operation::ShowConsole => on(verb, console::page),
+        Operation::ShowConsoleFile => on(verb, console::file),
         Operation::Health => on(verb, health::health),
         Operation::Readiness => on(verb, health::readiness),
         Operation::WorkerSession | Operation::FetchCheckpoint => return None,
     })
 }
 
-async fn no_such_route(uri: Uri) -> Problem {
+/// An address of the console, for a browser that was sent to one; nothing for anybody else.
+async fn elsewhere(method: Method, uri: Uri, headers: HeaderMap) -> Response {
+    match console::wants_page(&method, &uri, &headers) {
+        true => console::page(headers).await,
+        false => no_such_route(uri).await.into_response(),
+    }
+}
+
+pub async fn no_such_route(uri: Uri) -> Problem {
     let path: String = uri.path().chars().take(200).collect();
     Problem::new(Kind::NoSuchRoute, format!("there is nothing at `{path}`"))
 }

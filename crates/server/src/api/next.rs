@@ -5,7 +5,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::Uri;
 use drumtower_core::engine::Refusal;
-use drumtower_core::model::{JobRecord, NamespaceName, WallMs};
+use drumtower_core::model::{JobRecord, JobSpec, NamespaceName, WallMs};
 use drumtower_core::schedule::{
     self, Bounds, CalendarUse, Direction, Language, MOST_TIMES, Preview, PreviewTime, Schedule,
     ScheduleEntry, ScheduleSpec, Warning, describe,
@@ -190,6 +190,20 @@ pub async fn preview(
         bounds: asked.bounds.as_ref(),
     };
     Ok(Json(answer(&spec, &calendars, None, wanted)?))
+}
+
+/// The next times of a manifest that is not applied.
+pub async fn foreseen(edge: &Edge, spec: JobSpec) -> Result<Answer, Problem> {
+    let (namespace, used) = (spec.namespace.clone(), spec.calendar.clone());
+    let calendars = edge
+        .read(move |store| Known::living(store, &namespace, used.as_ref()))
+        .await?;
+    let wanted = Wanted {
+        from: time::now(),
+        count: DEFAULT_COUNT,
+        direction: Direction::Forwards,
+    };
+    answer(&spec.schedule_spec(), &calendars, None, wanted)
 }
 
 fn direction(backwards: bool) -> Direction {

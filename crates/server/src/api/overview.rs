@@ -57,6 +57,8 @@ struct Caller<'a> {
 struct Runs {
     live: Option<u64>,
     waiting: u64,
+    /// Those of them that limits hold back: no worker could take them yet.
+    held: u64,
     parked: Option<u64>,
 }
 
@@ -85,9 +87,11 @@ struct Line<'a> {
     weight: u32,
     priority: u32,
     waiting: u64,
+    /// Those of them that a limit holds back: no worker could take them yet.
+    held: u64,
     /// Whether the store holds more of them.
     parked: bool,
-    /// When the run at its head was made.
+    /// When the oldest of those that wait was made.
     oldest: Option<Time>,
     /// Workers that have room for one of them now.
     workers: u64,
@@ -118,10 +122,11 @@ pub async fn show(
         .filter(|line| principal.sees(&line.requirement.namespace))
         .map(Line::from)
         .collect();
-    let waiting = if everything {
-        figures.waiting.iter().sum()
+    let (waiting, held) = if everything {
+        (figures.waiting.iter().sum(), figures.held)
     } else {
-        lines.iter().map(|line| line.waiting).sum()
+        let waiting = lines.iter().map(|line| line.waiting).sum();
+        (waiting, lines.iter().map(|line| line.held).sum())
     };
     let seen = |worker: &&WorkerView| {
         let namespace = worker.namespace.as_ref();
@@ -141,6 +146,7 @@ pub async fn show(
         runs: Runs {
             live: everything.then_some(figures.live_runs),
             waiting,
+            held,
             parked: everything.then_some(parked),
         },
         counters: Counters {
@@ -199,6 +205,7 @@ impl<'a> From<&'a LineFigures> for Line<'a> {
             weight: requirement.weight,
             priority: requirement.priority,
             waiting: line.waiting,
+            held: line.held,
             parked: line.parked,
             oldest: line.oldest.map(Time::from),
             workers: line.workers,

@@ -33,6 +33,7 @@ pub enum Kind {
     Unauthenticated,
     ForbiddenRole,
     ForbiddenNamespace,
+    OtherSite,
     NoSuchRoute,
     NoSuchJob,
     NoSuchCalendar,
@@ -60,6 +61,7 @@ pub enum Kind {
     BackupUnderWay,
     TooManyCalendars,
     LogExpired,
+    OutputAway,
     Stale,
     AlreadyThere,
     TooLarge,
@@ -85,6 +87,7 @@ impl Kind {
         Self::Unauthenticated,
         Self::ForbiddenRole,
         Self::ForbiddenNamespace,
+        Self::OtherSite,
         Self::NoSuchRoute,
         Self::NoSuchJob,
         Self::NoSuchCalendar,
@@ -112,6 +115,7 @@ impl Kind {
         Self::BackupUnderWay,
         Self::TooManyCalendars,
         Self::LogExpired,
+        Self::OutputAway,
         Self::Stale,
         Self::AlreadyThere,
         Self::TooLarge,
@@ -150,6 +154,11 @@ impl Kind {
                 S::FORBIDDEN,
                 "forbidden_namespace",
                 "The token is bound to another namespace",
+            ),
+            Self::OtherSite => (
+                S::FORBIDDEN,
+                "other_site",
+                "A session acts only from the console",
             ),
             Self::NoSuchRoute => (S::NOT_FOUND, "no_such_route", "No such route"),
             Self::NoSuchJob => (S::NOT_FOUND, "no_such_job", "No such job"),
@@ -202,6 +211,11 @@ impl Kind {
                 "There are too many calendars",
             ),
             Self::LogExpired => (S::GONE, "log_expired", "The log has expired"),
+            Self::OutputAway => (
+                S::SERVICE_UNAVAILABLE,
+                "output_away",
+                "The output lies with a server that is not there",
+            ),
             Self::Stale => (S::PRECONDITION_FAILED, "stale", "It has changed"),
             Self::AlreadyThere => (S::PRECONDITION_FAILED, "already_there", "It exists"),
             Self::TooLarge => (S::PAYLOAD_TOO_LARGE, "too_large", "The body is too large"),
@@ -370,7 +384,8 @@ impl From<TooMany> for Problem {
 impl From<Denied> for Problem {
     fn from(denied: Denied) -> Self {
         let kind = match denied {
-            Denied::NoToken | Denied::UnknownToken => Kind::Unauthenticated,
+            Denied::NoToken | Denied::UnknownToken | Denied::SessionEnded => Kind::Unauthenticated,
+            Denied::OtherSite => Kind::OtherSite,
             Denied::Role { .. } => Kind::ForbiddenRole,
             Denied::Namespace { .. } => Kind::ForbiddenNamespace,
         };
@@ -414,7 +429,10 @@ impl From<Refusal> for Problem {
             Refusal::BreakerOpen { .. } => Kind::BreakerOpen,
             Refusal::LockHeld(_) => Kind::LockHeld,
             Refusal::LockLost(_) => Kind::LockLost,
-            Refusal::TooManyLocks(_) | Refusal::TooManyWaiters(_) | Refusal::TooManyDrains(_) => {
+            Refusal::TooManyLocks(_)
+            | Refusal::TooManyWaiters(_)
+            | Refusal::TooManyWaitersInNamespace(_)
+            | Refusal::TooManyDrains(_) => {
                 return Self {
                     retry_after_s: Some(1),
                     ..Self::new(Kind::Overloaded, refusal.to_string())

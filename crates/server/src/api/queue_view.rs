@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use drumtower_core::engine;
 use drumtower_core::model::{
-    Actor, NamespaceName, QueueName, QueueRef, QueueRow, QueueSpec, RunId, WallMs, parked_at,
+    Actor, NamespaceName, QueueName, QueueRef, QueueRow, QueueSpec, RunId, SegmentSet, WallMs,
+    parked_at,
 };
 use drumtower_store::{Error, Read};
 use schemars::JsonSchema;
@@ -29,6 +30,8 @@ pub struct Queue<'a> {
     depth: u64,
     /// Runs among them that wait in the store only, because memory holds enough of their kind.
     parked: u64,
+    /// Runs among those in memory that a limit holds back, of the queue or of their job. The others wait for a worker.
+    held: u64,
     /// When the run that has waited longest was made.
     oldest: Option<Time>,
     /// When the rate admits the next, while it does not.
@@ -76,6 +79,7 @@ impl<'a> Queue<'a> {
             running: view.running,
             depth: view.waiting as u64 + parked,
             parked,
+            held: view.held as u64,
             oldest: oldest.into_iter().flatten().min().map(Time),
             rate_until: view.rate_until.map(Time),
             holders: &view.holders,
@@ -112,7 +116,7 @@ const LOOKS: u64 = 20;
 pub fn parked(store: &dyn Read) -> Result<BTreeMap<QueueRef, Parked>, Error> {
     let mut queues: BTreeMap<QueueRef, Parked> = BTreeMap::new();
     let mut looks = LOOKS;
-    for parked in store.parked_keys()? {
+    for parked in store.parked_keys(&SegmentSet::ALL)? {
         let Some((gates, _)) = parked_at(&parked.key) else {
             continue;
         };
@@ -123,7 +127,9 @@ pub fn parked(store: &dyn Read) -> Result<BTreeMap<QueueRef, Parked>, Error> {
         entry.runs += parked.runs;
         if looks > 0 {
             looks -= 1;
-            let first = store.parked_runs(&parked.key, None, 1)?.pop();
+            let first = store
+                .parked_runs(&SegmentSet::ALL, &parked.key, None, 1)?
+                .pop();
             let first = first.map(|run| run.created);
             entry.oldest = [entry.oldest, first].into_iter().flatten().min();
         }

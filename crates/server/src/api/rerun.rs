@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::{Extension, Json};
 use drumtower_core::engine::{JobRef, Refusal, Rerun, Trigger};
-use drumtower_core::model::{Checkpoint, JobName, Run, RunId};
+use drumtower_core::model::{Checkpoint, JobName, Obedience, Run, RunId};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -40,6 +40,9 @@ pub struct Request<'a> {
     /// When it is due, in RFC 3339; not with `delay`.
     #[serde(borrow, default)]
     at: Option<Cow<'a, str>>,
+    /// Whether it has a part in the job's overlap, as with a trigger: `obey` or `ignore`, the default.
+    #[serde(default)]
+    overlap: Obedience,
     /// The same as the header `Idempotency-Key`.
     #[serde(borrow, default)]
     #[schemars(length(min = 1, max = 256))]
@@ -92,6 +95,7 @@ pub async fn rerun(
         idempotency_key,
         when,
         rerun: Some(Box::new(rerun)),
+        overlap: request.overlap,
         ..Trigger::of(job)
     };
     trigger::make(&edge, principal.actor, trigger).await

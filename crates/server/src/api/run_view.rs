@@ -39,6 +39,10 @@ pub struct RunView<'a> {
     idempotency_key: Option<&'a str>,
     /// The run that this one repeats.
     rerun_of: Option<RunId>,
+    /// The run of another job whose end made it.
+    parent_run: Option<RunId>,
+    /// The run that everything began with.
+    root_run: Option<RunId>,
     /// What it counts under in the job's overlap, where that has a key.
     overlap_key: Option<&'a str>,
     /// It waits for its turn because others of the job have not ended.
@@ -179,6 +183,8 @@ impl<'a> From<&'a Named> for RunView<'a> {
             params: params.as_ref(),
             idempotency_key: run.idempotency_key.as_deref(),
             rerun_of: run.rerun_of,
+            parent_run: run.parent_run,
+            root_run: run.root_run,
             overlap_key: run.standing.key.as_deref(),
             queued: run.standing.queued,
             backfill: run.backfill.map(|mark| mark.backfill),

@@ -9,9 +9,11 @@ use axum::http::Uri;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use drumtower_core::engine::{Command, Hindrance, Refusal, Reply, WorkerView};
-use drumtower_core::explain::run::Wait;
+use drumtower_core::explain::run::{Known, Wait};
 use drumtower_core::explain::run_ids_from;
-use drumtower_core::model::{JobId, JobName, JobVersion, Origin, Run, RunId, RunState};
+use drumtower_core::model::{
+    BreakerRow, JobId, JobName, JobRecord, JobVersion, Origin, Run, RunId, RunState,
+};
 use drumtower_core::schedule::parse_duration;
 use drumtower_store::{Read, RunFilter};
 
@@ -59,17 +61,17 @@ pub async fn find(edge: &Edge, principal: &Principal, id: RunId) -> Result<Run, 
 }
 
 async fn shown(edge: &Edge, run: Run) -> Result<Response, Problem> {
-    let (mut named, version) = edge.read(move |store| named(store, run)).await?;
-    if named.run.state == RunState::Pending
-        && let Some(version) = version
+    let mut found = edge.read(move |store| Found::of(store, run)).await?;
+    if found.named.run.state == RunState::Pending
+        && found.version.is_some()
         && let Some(fleet) = fleet(edge).await
     {
-        let (wanted, now) = (version.spec.requirement(), time::now());
-        let limit = limit(edge, &named.run).await;
-        let wait = Wait::of(&named.run, Some(&wanted), Some(&fleet), limit.as_ref(), now);
-        named.waiting = Some(wait.text(now));
+        let limit = limit(edge, &found.named.run).await;
+        let known = found.known(Some(&fleet), limit.as_ref());
+        let waiting = Wait::of(&known).text(known.now);
+        found.named.waiting = Some(waiting);
     }
-    Ok(Json(RunView::from(&named)).into_response())
+    Ok(Json(RunView::from(&found.named)).into_response())
 }
 
 /// The workers; `None` when a server that stops knows none any more, and the run is told all the same.
@@ -86,22 +88,49 @@ pub(super) async fn limit(edge: &Edge, run: &Run) -> Option<Hindrance> {
     edge.handle.hindrance(asked).await.ok().flatten()
 }
 
-/// The run, and the version of the job that it is pinned to.
-pub(super) fn named(
-    store: &dyn Read,
-    run: Run,
-) -> Result<(Named, Option<JobVersion>), drumtower_store::Error> {
-    let job = store.job(run.job)?.map(|record| record.row.name);
-    let version = store.job_version(run.job, run.job_version)?;
-    let usual = version.as_ref().and_then(|it| it.spec.params.clone());
-    let params = run.params.clone().or(usual);
-    let named = Named {
-        run,
-        job,
-        params,
-        waiting: None,
-    };
-    Ok((named, version))
+/// A run with what the store knows around it.
+pub(super) struct Found {
+    pub(super) named: Named,
+    /// The version of the job that it is pinned to.
+    version: Option<JobVersion>,
+    breaker: Option<BreakerRow>,
+}
+
+impl Found {
+    pub(super) fn of(store: &dyn Read, run: Run) -> Result<Self, drumtower_store::Error> {
+        let record = store.job(run.job)?;
+        let version = store.job_version(run.job, run.job_version)?;
+        let usual = version.as_ref().and_then(|it| it.spec.params.clone());
+        let params = run.params.clone().or(usual);
+        let breaker = record.as_ref().and_then(JobRecord::active_breaker).cloned();
+        Ok(Self {
+            named: Named {
+                run,
+                job: record.map(|record| record.row.name),
+                params,
+                waiting: None,
+            },
+            version,
+            breaker,
+        })
+    }
+
+    /// What can be told of it at this moment, with what the engine says besides.
+    pub(super) fn known<'a>(
+        &'a self,
+        fleet: Option<&'a [WorkerView]>,
+        limit: Option<&'a Hindrance>,
+    ) -> Known<'a> {
+        Known {
+            run: &self.named.run,
+            job: self.named.job.as_ref(),
+            spec: self.version.as_ref().map(|version| &version.spec),
+            fleet,
+            limit,
+            breaker: self.breaker.as_ref(),
+            now: time::now(),
+        }
+    }
 }
 
 pub async fn wait(
@@ -260,9 +289,10 @@ fn origin(text: &str) -> Result<Origin, Problem> {
         "schedule" => Ok(Origin::Schedule),
         "api" => Ok(Origin::Api),
         "backfill" => Ok(Origin::Backfill),
+        "after" => Ok(Origin::After),
         _ => Err(Problem::parameter(
             "origin",
-            format!("origin: `{text}` is not one of schedule, api, backfill"),
+            format!("origin: `{text}` is not one of schedule, api, backfill, after"),
         )),
     }
 }

@@ -4,20 +4,23 @@
 //! and everything is sent. An attempt's end comes from the run's row once it has ended, from the logs' own tails before.
 //! With a wish for the last lines, the chains are walked back from their ends only as far as it takes.
 //! Files are read on blocking threads, a bounded piece at a time, and a piece is read only when the one before is taken.
+//! What other servers have of an attempt is fetched whole before the first of it is told ([`parts`](super::parts)): they write
+//! no more of it, so what comes later comes here.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 
 use axum::body::Bytes;
-use drumtower_core::model::{Attempt, Run, RunId, WallMs};
+use drumtower_core::model::{Attempt, Run, RunId};
 use tokio::sync::mpsc;
 
 use super::Edge;
 use super::log_lines::{Last, Lines, matches};
 use super::log_text::Printer;
 use super::logs::Wish;
+use super::parts::{self, Holder, Parts, end_here};
 use crate::auth::Principal;
-use crate::logs::{Chain, Expired, Place, Record, Source, Stream};
+use crate::logs::{Chain, Expired, Part, Place, Record, Source, Stream};
 
 /// How much is read before it is sent.
 const PIECE_BYTES: usize = 256 * 1024;
@@ -30,20 +33,7 @@ const TAIL_BYTES: usize = 16 << 20;
 const DROPPED: &str = "output beyond 10 MiB of an attempt was dropped";
 const EXPIRED: &str = "the log of this attempt has expired";
 const BEGINNING_EXPIRED: &str = "the beginning of this log has expired";
-
-/// Where the attempt's output ends, and whether some was dropped. An attempt that was lost with its worker has no place
-/// in its run's row, but maybe a tail.
-pub fn end_of(edge: &Edge, source: Source, attempt: &Attempt) -> Option<(Place, bool)> {
-    let stored = attempt.end.as_ref().and_then(|end| end.log);
-    let locator = stored.or_else(|| edge.logs.locator(source))?;
-    Some((
-        Place {
-            file: locator.file,
-            offset: locator.offset,
-        },
-        locator.truncated,
-    ))
-}
+const PART_EXPIRED: &str = "a part of this log has expired";
 
 /// Nobody listens, or the files cannot be read: telling ends early.
 struct Cut;
@@ -54,6 +44,8 @@ pub struct Teller {
     principal: Principal,
     run: RunId,
     wish: Wish,
+    /// Where the output may lie, if not only here.
+    parts: Option<Parts>,
     out: mpsc::Sender<Bytes>,
     /// Attempts up to this number are told in full.
     told: u32,
@@ -68,10 +60,19 @@ struct Telling {
     source: Source,
     chain: Chain,
     printer: Printer,
-    left: VecDeque<Place>,
+    /// What was found and is not in order yet, by number.
+    found: BTreeMap<u64, Piece>,
+    left: VecDeque<Piece>,
     wish: Wish,
     /// Puts lines together where they are looked into.
     lines: Lines,
+}
+
+/// A record to tell.
+enum Piece {
+    Here(Place),
+    /// From another server.
+    Fetched(Record),
 }
 
 impl Teller {
@@ -80,6 +81,7 @@ impl Teller {
         principal: Principal,
         run: RunId,
         wish: Wish,
+        parts: Option<Parts>,
         out: mpsc::Sender<Bytes>,
     ) -> Self {
         Self {
@@ -87,6 +89,7 @@ impl Teller {
             principal,
             run,
             wish,
+            parts,
             out,
             told: 0,
             tailed: false,
@@ -133,9 +136,10 @@ impl Teller {
                 run: run.id,
                 attempt: attempt.number,
             };
-            if let Some((end, dropped)) = end_of(&self.edge, source, attempt) {
-                let ended = attempt.end.as_ref().map(|end| end.at);
-                self.send_up_to(source, end, ended, dropped).await?;
+            let end = end_here(&self.edge, source, attempt);
+            let holders = self.holders(attempt);
+            if end.is_some() || !holders.is_empty() {
+                self.send_up_to(source, attempt, end, &holders).await?;
             }
             if attempt.end.is_some() {
                 self.told = attempt.number;
@@ -154,13 +158,21 @@ impl Teller {
                 run: run.id,
                 attempt: attempt.number,
             };
-            let Some((end, dropped)) = end_of(&self.edge, source, attempt) else {
+            let end = end_here(&self.edge, source, attempt);
+            let holders = self.holders(attempt);
+            if end.is_none() && holders.is_empty() {
                 continue;
-            };
+            }
+            let dropped = end.is_some_and(|(_, dropped)| dropped);
+            let end = end.map(|(end, _)| end);
             let ended = attempt.end.as_ref().map(|end| end.at);
             let mut telling = self.telling_of(source);
+            if !holders.is_empty() {
+                telling = self.gather(telling, attempt, end, &holders).await?;
+            }
+            let walk_back = end.filter(|_| holders.is_empty());
             let (lent, found) = lend(telling, move |telling| {
-                telling.last(end, left, ended.is_some())
+                telling.last(walk_back, left, ended.is_some())
             })
             .await?;
             telling = lent;
@@ -191,31 +203,78 @@ impl Teller {
             source,
             chain: self.edge.logs.chain(source).since(self.wish.since),
             printer: Printer::new(self.wish.form, source.attempt),
+            found: BTreeMap::new(),
             left: VecDeque::new(),
             wish: self.wish.clone(),
             lines: Lines::default(),
         }
     }
 
+    fn holders(&self, attempt: &Attempt) -> Vec<Holder> {
+        let parts = self.parts.as_ref();
+        parts.map_or(Vec::new(), |parts| parts.holders(&self.edge, attempt))
+    }
+
+    /// Finds what there is of an attempt here and, unless that is all of it, with others.
+    async fn gather(
+        &self,
+        telling: Telling,
+        attempt: &Attempt,
+        end: Option<Place>,
+        holders: &[Holder],
+    ) -> Result<Telling, Cut> {
+        let mut telling = telling;
+        if let Some(end) = end {
+            telling = blocking(telling, move |telling| telling.find(end)).await?;
+        }
+        let is_all = telling.is_whole() && parts::ends_here(&self.edge, attempt);
+        if let Some(parts) = &self.parts
+            && !is_all
+        {
+            for holder in holders {
+                match parts.fetch(&self.edge, holder, telling.source).await {
+                    Ok(part) => telling.add(part),
+                    Err(words) => {
+                        let made = telling.source.run.created();
+                        telling.printer.note(made.into(), &words);
+                    }
+                }
+            }
+        }
+        Ok(telling)
+    }
+
     /// Sends the attempt's output up to `end`; once it has ended also that some of it was dropped.
     async fn send_up_to(
         &mut self,
         source: Source,
-        end: Place,
-        ended: Option<WallMs>,
-        dropped: bool,
+        attempt: &Attempt,
+        end: Option<(Place, bool)>,
+        holders: &[Holder],
     ) -> Result<(), Cut> {
+        let dropped = end.is_some_and(|(_, dropped)| dropped);
+        let end = end.map(|(end, _)| end);
         let known = self
             .telling
             .take()
             .filter(|telling| telling.source == source);
-        let mut telling = known.unwrap_or_else(|| self.telling_of(source));
-        telling = blocking(telling, move |telling| telling.find(end)).await?;
+        let mut telling = match known {
+            None => {
+                let telling = self.telling_of(source);
+                self.gather(telling, attempt, end, holders).await?
+            }
+            // Whoever else has some of it was asked before.
+            Some(telling) => match end {
+                Some(end) => blocking(telling, move |telling| telling.find(end)).await?,
+                None => telling,
+            },
+        };
+        telling.line_up();
         while !telling.left.is_empty() {
             telling = blocking(telling, Telling::read_piece).await?;
             self.send(&mut telling).await?;
         }
-        if let Some(at) = ended {
+        if let Some(at) = attempt.end.as_ref().map(|end| end.at) {
             telling.finish();
             if dropped {
                 telling.printer.note(at.into(), DROPPED);
@@ -237,7 +296,32 @@ impl Teller {
 }
 
 impl Telling {
-    /// Lines up what lies between the last call and `end`.
+    /// Whether what was found is everything from the beginning on.
+    fn is_whole(&self) -> bool {
+        !self.found.is_empty() && self.found.keys().copied().eq(1..=self.found.len() as u64)
+    }
+
+    /// Takes what another server has.
+    fn add(&mut self, part: Part) {
+        if part.expired {
+            let made = self.source.run.created();
+            self.printer.note(made.into(), PART_EXPIRED);
+        }
+        let since = self.wish.since;
+        let wanted = part.records.into_iter();
+        for it in wanted.filter(|it| since.is_none_or(|since| it.record.wall >= since)) {
+            let piece = Piece::Fetched(it.record);
+            self.found.entry(it.seq).or_insert(piece);
+        }
+    }
+
+    /// Puts what was found in order, to be told next.
+    fn line_up(&mut self) {
+        self.left
+            .extend(std::mem::take(&mut self.found).into_values());
+    }
+
+    /// Finds what lies here between the last call and `end`.
     fn find(&mut self, end: Place) -> io::Result<()> {
         let made = self.source.run.created().into();
         match self.chain.advance(end)? {
@@ -245,7 +329,9 @@ impl Telling {
                 if found.beginning_expired {
                     self.printer.note(made, BEGINNING_EXPIRED);
                 }
-                self.left.extend(found.places);
+                let places = found.places.into_iter();
+                self.found
+                    .extend(places.map(|(seq, place)| (seq, Piece::Here(place))));
             }
             Err(Expired) => self.printer.note(made, EXPIRED),
         }
@@ -255,15 +341,22 @@ impl Telling {
     fn read_piece(&mut self) -> io::Result<()> {
         let mut bytes = 0;
         while bytes < PIECE_BYTES
-            && let Some(place) = self.left.pop_front()
+            && let Some(piece) = self.left.pop_front()
         {
-            // A record that went with its file since it was found is skipped.
-            if let Some(record) = self.chain.load(place)? {
+            if let Some(record) = self.load(piece)? {
                 bytes += record.data.len();
                 self.record(&record);
             }
         }
         Ok(())
+    }
+
+    /// A record that went with its file since it was found is skipped.
+    fn load(&mut self, piece: Piece) -> io::Result<Option<Record>> {
+        match piece {
+            Piece::Here(place) => self.chain.load(place),
+            Piece::Fetched(record) => Ok(Some(record)),
+        }
     }
 
     fn wants(&self, stream: Stream) -> bool {
@@ -297,35 +390,48 @@ impl Telling {
         }
     }
 
-    /// The last lines up to `end`.
-    fn last(&mut self, end: Place, count: usize, ended: bool) -> io::Result<Vec<Record>> {
+    /// The last lines up to `end`, or of what was found when there is none.
+    fn last(&mut self, end: Option<Place>, count: usize, ended: bool) -> io::Result<Vec<Record>> {
         let mut last = Last::new(count);
-        if let Some(grep) = self.wish.grep.clone() {
-            self.find(end)?;
-            let mut each = |line: Record| {
-                if matches(&grep, &line) {
-                    last.push(line);
+        match end {
+            Some(end) if self.wish.grep.is_none() => {
+                let mut lines = Lines::default();
+                for record in self.records_from_end(end, count)?.iter().rev() {
+                    lines.add(record, &mut |line| last.push(line));
                 }
-            };
-            while let Some(place) = self.left.pop_front() {
-                if let Some(record) = self.chain.load(place)?
-                    && self.wants(record.stream)
-                {
-                    self.lines.add(&record, &mut each);
+                lines.finish(&mut |line| last.push(line));
+            }
+            end => {
+                if let Some(end) = end {
+                    self.find(end)?;
                 }
+                self.line_up();
+                self.last_of_found(&mut last, ended)?;
             }
-            // Of an attempt that goes on, the beginning of a line waits for its end.
-            if ended {
-                self.lines.finish(&mut each);
-            }
-        } else {
-            let mut lines = Lines::default();
-            for record in self.records_from_end(end, count)?.iter().rev() {
-                lines.add(record, &mut |line| last.push(line));
-            }
-            lines.finish(&mut |line| last.push(line));
         }
         Ok(last.lines.into())
+    }
+
+    /// Goes through all that was found, forwards.
+    fn last_of_found(&mut self, last: &mut Last, ended: bool) -> io::Result<()> {
+        let grep = self.wish.grep.clone();
+        let mut each = |line: Record| {
+            if grep.as_ref().is_none_or(|grep| matches(grep, &line)) {
+                last.push(line);
+            }
+        };
+        while let Some(piece) = self.left.pop_front() {
+            if let Some(record) = self.load(piece)?
+                && self.wants(record.stream)
+            {
+                self.lines.add(&record, &mut each);
+            }
+        }
+        // Where lines are looked into, the beginning of one of an attempt that goes on waits for its end.
+        if ended || grep.is_none() {
+            self.lines.finish(&mut each);
+        }
+        Ok(())
     }
 
     /// Records, newest first, that hold at least so many lines, and the beginning of each unless it lies far back.

@@ -48,15 +48,17 @@ pub enum Bootstrap {
     Made(Secret),
     /// Made by an earlier start; it lies in its file.
     Waiting,
-    /// There is an admin.
+    /// There is an admin, or another server that shares the store has made one.
     NotNeeded,
 }
 
-/// Sees to it that there is a way in: an admin, or a bootstrap token in its file.
+/// Sees to it that there is a way in: an admin, or a bootstrap token in its file. Where the store is `shared`, the file may
+/// be another server's.
 pub async fn prepare(
     data: &Path,
     handle: &Handle,
     tokens: Vec<TokenRow>,
+    shared: bool,
 ) -> Result<Bootstrap, Error> {
     let file = data.join(BOOTSTRAP_FILE);
     let bootstrap = tokens.iter().find(|token| is_bootstrap(token));
@@ -73,6 +75,9 @@ pub async fn prepare(
             .map(|text| super::digest(text.trim()));
         if kept == Some(row.hash) {
             return Ok(Bootstrap::Waiting);
+        }
+        if shared {
+            return Ok(Bootstrap::NotNeeded);
         }
         revoke(handle, row).await?;
     }

@@ -24,6 +24,7 @@ pub enum Operation {
     ListNamespaceJobs,
     ListJobs,
     NextTimes,
+    ValidateJob,
     PreviewSchedule,
     ExplainJob,
     PutCalendar,
@@ -48,6 +49,7 @@ pub enum Operation {
     CancelRun,
     RerunRun,
     ListLetters,
+    ListAllLetters,
     ShowLetter,
     RequeueLetters,
     DiscardLetters,
@@ -63,6 +65,9 @@ pub enum Operation {
     FollowChanges,
     ShowMetrics,
     ShowOverview,
+    ShowCluster,
+    ShowRollups,
+    ListUpcoming,
     ListWorkers,
     ShowWorker,
     DrainWorker,
@@ -91,10 +96,36 @@ pub enum Operation {
     ShowQueueSchema,
     ShowOpenapi,
     ShowProblem,
+    SignIn,
+    ShowSession,
+    SignOut,
+    ShowConsole,
+    ShowConsoleFile,
     Health,
     Readiness,
     WorkerSession,
     FetchCheckpoint,
+}
+
+impl Operation {
+    /// Whether it is about what the owner of the segments has: in memory, or on its disk. Every server can answer the others
+    /// by itself.
+    pub fn is_for_the_owner(self) -> bool {
+        !matches!(
+            self,
+            Self::Health
+                | Self::Readiness
+                | Self::ShowConsole
+                | Self::ShowConsoleFile
+                | Self::ShowMetrics
+                | Self::ShowCluster
+                | Self::ShowJobSchema
+                | Self::ShowCalendarSchema
+                | Self::ShowQueueSchema
+                | Self::ShowOpenapi
+                | Self::ShowProblem
+        )
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,6 +171,7 @@ const CALENDAR: &str = "/api/v1/namespaces/{namespace}/calendars/{name}";
 const QUEUE: &str = "/api/v1/namespaces/{namespace}/queues/{name}";
 
 const LOCK: &str = "/api/v1/namespaces/{namespace}/locks/{name}";
+const SESSION: &str = "/api/v1/session";
 const SETTING: &str = "/api/v1/namespaces/{namespace}/settings/{name}";
 
 pub const DOORS: &[Door] = &[
@@ -220,6 +252,12 @@ pub const DOORS: &[Door] = &[
         LOOK,
     ),
     rest(Operation::ListJobs, Verb::Get, "/api/v1/jobs", LOOK),
+    rest(
+        Operation::ValidateJob,
+        Verb::Post,
+        "/api/v1/namespaces/{namespace}/jobs/{name}/validate",
+        LOOK,
+    ),
     rest(
         Operation::NextTimes,
         Verb::Get,
@@ -320,6 +358,12 @@ pub const DOORS: &[Door] = &[
         LOOK,
     ),
     rest(
+        Operation::ListAllLetters,
+        Verb::Get,
+        "/api/v1/deadletters",
+        LOOK,
+    ),
+    rest(
         Operation::ShowLetter,
         Verb::Get,
         "/api/v1/namespaces/{namespace}/deadletters/{id}",
@@ -384,6 +428,7 @@ pub const DOORS: &[Door] = &[
     rest(Operation::FollowChanges, Verb::Get, "/api/v1/changes", LOOK),
     rest(Operation::ShowMetrics, Verb::Get, "/metrics", LOOK),
     rest(Operation::ShowOverview, Verb::Get, "/api/v1/overview", LOOK),
+    rest(Operation::ShowCluster, Verb::Get, "/api/v1/cluster", LOOK),
     rest(Operation::ListWorkers, Verb::Get, "/api/v1/workers", LOOK),
     rest(
         Operation::ShowWorker,
@@ -492,6 +537,18 @@ pub const DOORS: &[Door] = &[
         "/api/v1/problems/{code}",
         ANY_ROLE,
     ),
+    rest(Operation::ShowRollups, Verb::Get, "/api/v1/rollups", LOOK),
+    rest(Operation::ListUpcoming, Verb::Get, "/api/v1/upcoming", LOOK),
+    rest(Operation::SignIn, Verb::Post, SESSION, LOOK),
+    rest(Operation::ShowSession, Verb::Get, SESSION, LOOK),
+    rest(Operation::SignOut, Verb::Delete, SESSION, LOOK),
+    rest(Operation::ShowConsole, Verb::Get, "/", Who::Anyone),
+    rest(
+        Operation::ShowConsoleFile,
+        Verb::Get,
+        "/assets/{file}",
+        Who::Anyone,
+    ),
     rest(Operation::Health, Verb::Get, "/healthz", Who::Anyone),
     rest(Operation::Readiness, Verb::Get, "/readyz", Who::Anyone),
     Door {
@@ -549,13 +606,19 @@ mod tests {
     }
 
     #[test]
-    fn only_health_and_readiness_are_open() {
+    fn only_health_readiness_and_the_files_of_the_console_are_open() {
         let open: Vec<Operation> = DOORS
             .iter()
             .filter(|door| door.who == Who::Anyone)
             .map(|door| door.operation)
             .collect();
-        assert_eq!(open, [Operation::Health, Operation::Readiness]);
+        let expected = [
+            Operation::ShowConsole,
+            Operation::ShowConsoleFile,
+            Operation::Health,
+            Operation::Readiness,
+        ];
+        assert_eq!(open, expected);
     }
 
     #[test]

@@ -26,6 +26,12 @@ pub enum Denied {
     NoToken,
     #[error("the token is not known here, or was revoked: ask an admin for another one")]
     UnknownToken,
+    #[error("the session has ended: sign in again")]
+    SessionEnded,
+    #[error(
+        "a session changes something only with the header `X-Drumtower-Console`, which pages of other sites cannot send"
+    )]
+    OtherSite,
     #[error("a token with the role {role} may not do this ({operation:?}): use one of {needed}")]
     Role {
         role: &'static str,

@@ -4,9 +4,10 @@
 //! the table before a change or the one after it.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use drumtower_core::model::{Actor, Role, TokenRow};
+use drumtower_core::model::{Actor, Role, TokenId, TokenRow};
 use drumtower_store::Read;
 use subtle::ConstantTimeEq;
 use tokio::sync::watch;
@@ -31,6 +32,8 @@ struct Shared {
     refreshing: Mutex<()>,
     local: Option<(Digest, Principal)>,
     changes: watch::Sender<u64>,
+    /// How often tokens and settings had changed when the tokens were last read.
+    definitions: AtomicU64,
 }
 
 impl Authority {
@@ -48,6 +51,8 @@ impl Authority {
             };
             (secret.digest(), principal)
         });
+        // The count first: what changes in between is read again, and not missed.
+        let definitions = AtomicU64::new(reader.definitions()?);
         let rows = RwLock::new(Arc::new(index(reader.tokens()?)));
         Ok(Self {
             shared: Arc::new(Shared {
@@ -56,6 +61,7 @@ impl Authority {
                 refreshing: Mutex::new(()),
                 local,
                 changes: watch::channel(0).0,
+                definitions,
             }),
         })
     }
@@ -68,7 +74,9 @@ impl Authority {
             .refreshing
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
+        let definitions = self.shared.reader.definitions()?;
         let rows = Arc::new(index(self.shared.reader.tokens()?));
+        self.shared.definitions.store(definitions, Ordering::SeqCst);
         *self
             .shared
             .rows
@@ -76,6 +84,15 @@ impl Authority {
             .unwrap_or_else(PoisonError::into_inner) = rows;
         self.shared.changes.send_modify(|count| *count += 1);
         Ok(())
+    }
+
+    /// Reads the tokens again if another server has changed some; false when there is nothing to read. Blocks on the store.
+    pub fn refresh_if_changed(&self) -> Result<bool, drumtower_store::Error> {
+        let known = self.shared.definitions.load(Ordering::SeqCst);
+        if self.shared.reader.definitions()? == known {
+            return Ok(false);
+        }
+        self.refresh().map(|()| true)
     }
 
     /// Ticks after every refresh, for whoever holds a connection open on a token's strength.
@@ -101,34 +118,66 @@ impl Authority {
         operation: Operation,
         authorization: Option<&str>,
     ) -> Result<Option<Principal>, Denied> {
+        self.admit_by(operation, || self.authenticate(authorization))
+    }
+
+    /// As [`admit`](Self::admit), for a caller that is known in another way than by a header. It is asked for only where
+    /// the door asks for somebody.
+    pub fn admit_by(
+        &self,
+        operation: Operation,
+        caller: impl FnOnce() -> Result<Principal, Denied>,
+    ) -> Result<Option<Principal>, Denied> {
         let Who::Roles(roles) = policy::who(operation) else {
             return Ok(None);
         };
-        let principal = self.authenticate(authorization)?;
+        let principal = caller()?;
         if roles.contains(&principal.role) {
-            Ok(Some(principal))
-        } else {
-            let needed = roles
-                .iter()
-                .map(|role| policy::role_name(*role))
-                .collect::<Vec<_>>()
-                .join(", ");
-            Err(Denied::Role {
-                role: policy::role_name(principal.role),
-                operation,
-                needed,
-            })
+            return Ok(Some(principal));
         }
+        let needed = roles.iter().map(|role| policy::role_name(*role));
+        Err(Denied::Role {
+            role: policy::role_name(principal.role),
+            operation,
+            needed: needed.collect::<Vec<_>>().join(", "),
+        })
+    }
+
+    /// The same for whoever another server vouches for as its machine's own admin.
+    pub fn admit_local(&self, operation: Operation) -> Result<Option<Principal>, Denied> {
+        let local = self.shared.local.as_ref().ok_or(Denied::UnknownToken)?;
+        self.admit_by(operation, || Ok(local.1.clone()))
+    }
+
+    /// Whether it is the token of this machine's own admin, which no other server knows.
+    pub fn is_local(&self, authorization: Option<&str>) -> bool {
+        let local = self.shared.local.as_ref();
+        let given = bearer(authorization).ok().map(digest);
+        local
+            .zip(given)
+            .is_some_and(|((kept, _), given)| bool::from(kept.ct_eq(&given)))
     }
 
     fn authenticate(&self, authorization: Option<&str>) -> Result<Principal, Denied> {
-        let given = authorization.ok_or(Denied::NoToken)?;
-        let (scheme, secret) = given.split_once(' ').ok_or(Denied::NoToken)?;
-        if !scheme.eq_ignore_ascii_case("bearer") {
-            return Err(Denied::NoToken);
-        }
-        self.find(&digest(secret.trim()))
-            .ok_or(Denied::UnknownToken)
+        let secret = bearer(authorization)?;
+        self.find(&digest(secret)).ok_or(Denied::UnknownToken)
+    }
+
+    /// The digest of a good token; `None` as its id means that of the machine's own admin.
+    pub fn digest_of(&self, token: Option<TokenId>) -> Option<Digest> {
+        let Some(token) = token else {
+            return self.shared.local.as_ref().map(|(digest, _)| *digest);
+        };
+        let rows = self.shared.rows.read();
+        let rows = Arc::clone(&rows.unwrap_or_else(PoisonError::into_inner));
+        let mut all = rows.values().flatten();
+        all.find(|(_, known)| known.token == Some(token))
+            .map(|(digest, _)| *digest)
+    }
+
+    /// The caller behind a token, by its digest.
+    pub fn known_by(&self, digest: &Digest) -> Option<Principal> {
+        self.find(digest)
     }
 
     fn find(&self, given: &Digest) -> Option<Principal> {
@@ -174,6 +223,16 @@ impl Authority {
         rows.values()
             .flatten()
             .any(|(_, known)| known.token == Some(token))
+    }
+}
+
+/// The secret that a caller shows.
+fn bearer(authorization: Option<&str>) -> Result<&str, Denied> {
+    let given = authorization.ok_or(Denied::NoToken)?;
+    let (scheme, secret) = given.split_once(' ').ok_or(Denied::NoToken)?;
+    match scheme.eq_ignore_ascii_case("bearer") {
+        true => Ok(secret.trim()),
+        false => Err(Denied::NoToken),
     }
 }
 

@@ -1,9 +1,16 @@
 //! Takes the segments, then reads them: how each life of the loop begins.
+//!
+//! On a store that several servers have open one of them has the segments, and the others stand by: each keeps a session,
+//! renews it, and looks whether the owner's has ended.
 
 use std::collections::BTreeSet;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
 
+use drumtower_core::change::ChangeSet;
 use drumtower_core::engine::{self, Boot};
-use drumtower_core::model::{JobId, Limits, Run, SessionId, WallMs};
+use drumtower_core::model::{JobId, Limits, Member, Run, SegmentSet, SessionId, WallMs};
 use drumtower_store::{BackfillFilter, Commit, Error, Read, Store};
 
 use super::Options;
@@ -14,47 +21,172 @@ pub struct Taken {
     pub session: SessionId,
     /// The number of its commit.
     pub seq: u64,
+    /// What it took.
+    pub segments: SegmentSet,
+}
+
+/// A session that owns nothing yet.
+#[derive(Clone, Copy, Debug)]
+pub struct Waiting {
+    session: SessionId,
+    /// The number of its last commit.
+    seq: u64,
+}
+
+/// What came of a try to take the segments.
+pub(super) enum Tried {
+    Taken(Box<Boot>),
+    /// Another server has them, or had them first.
+    Standby(Option<Waiting>),
 }
 
 pub(super) fn take_and_read(
     options: &Options,
+    waiting: Option<Waiting>,
     store: &mut dyn Store,
     reader: &dyn Read,
+) -> Result<Tried, Error> {
+    let (member, extend_ms) = (options.member(), options.engine.session_ms);
+    let boot = if store.is_shared() {
+        match take_if_free(&member, extend_ms, waiting, store, reader)? {
+            Ok(taken) => read_and_renew(extend_ms, store, reader, taken)?,
+            Err(waiting) => return Ok(Tried::Standby(waiting)),
+        }
+    } else {
+        let taken = take(&member, extend_ms, store, reader)?;
+        drumtower_store::failpoint::hit("at_start");
+        read(reader, taken)?
+    };
+    Ok(Tried::Taken(Box::new(boot)))
+}
+
+/// Reads however long it takes, without losing the session meanwhile.
+fn read_and_renew(
+    extend_ms: i64,
+    store: &mut dyn Store,
+    reader: &dyn Read,
+    mut taken: Taken,
 ) -> Result<Boot, Error> {
-    let taken = take(&options.engine, store, reader)?;
-    drumtower_store::failpoint::hit("at_start");
-    read(reader, taken)
+    let pause = Duration::from_millis(extend_ms.unsigned_abs() / 3);
+    let (done, answer) = mpsc::channel();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            let _ = done.send(read(reader, taken));
+        });
+        loop {
+            match answer.recv_timeout(pause) {
+                Ok(boot) => {
+                    return boot.map(|boot| Boot {
+                        seq: taken.seq,
+                        ..boot
+                    });
+                }
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(Error::Io("reading the store was cut short".into()));
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    let (session, next) = (taken.session, taken.seq + 1);
+                    let renewal =
+                        engine::take_over(session, next, extend_ms, Vec::new(), Vec::new());
+                    match store.commit(&renewal)? {
+                        Commit::Done => taken.seq = next,
+                        Commit::Fenced => {
+                            return Err(Error::Busy("another server took the segments".into()));
+                        }
+                    }
+                }
+            }
+        }
+    })
 }
 
 /// Begins a session and revokes those before it.
 ///
 /// On an embedded store the lock on the data directory proves that no other session is alive.
 pub fn take(
-    options: &engine::Options,
+    member: &Member,
+    extend_ms: i64,
     store: &mut dyn Store,
     reader: &dyn Read,
 ) -> Result<Taken, Error> {
-    let extend_ms = options.session_ms;
-    let session = store.begin_session(&options.server, extend_ms)?;
+    let session = store.begin_session(member, extend_ms)?;
     let others = store
         .live_sessions()?
         .into_iter()
         .map(|row| row.id)
         .filter(|id| *id != session)
         .collect();
-    let changes = engine::take_over(session, extend_ms, others, reader.segments()?);
-    let seq = changes.seq;
+    let changes = engine::take_over(session, 1, extend_ms, others, reader.segments()?);
     match store.commit(&changes)? {
-        Commit::Done => Ok(Taken { session, seq }),
+        Commit::Done => Ok(taken_by(&changes)),
         Commit::Fenced => Err(Error::Busy("another server took the segments first".into())),
+    }
+}
+
+/// Takes the segments of a store that others may have open, unless the session that has them has not ended. Either way a
+/// session is kept, so that others see this server.
+///
+/// The database's clock says when a session has ended. Safety does not rest on it: the commit revokes that session, and
+/// the store refuses the commit if somebody took the segments meanwhile.
+pub fn take_if_free(
+    member: &Member,
+    extend_ms: i64,
+    waiting: Option<Waiting>,
+    store: &mut dyn Store,
+    reader: &dyn Read,
+) -> Result<Result<Taken, Option<Waiting>>, Error> {
+    let Waiting { session, seq } = match waiting {
+        Some(waiting) => waiting,
+        None => Waiting {
+            session: store.begin_session(member, extend_ms)?,
+            seq: 0,
+        },
+    };
+    let owners = reader.owners()?.into_iter();
+    let owners: BTreeSet<SessionId> = owners.map(|owner| owner.session).collect();
+    let now = store.clock()?;
+    let (over, alive): (Vec<_>, Vec<_>) = store
+        .live_sessions()?
+        .into_iter()
+        .filter(|row| row.id != session)
+        .partition(|row| row.expires <= now);
+    let is_free = !alive.iter().any(|row| owners.contains(&row.id));
+    let changes = if is_free {
+        let over = over.into_iter().map(|row| row.id).collect();
+        // Read after it was found that nobody has them; the store compares each row with what was read.
+        engine::take_over(session, seq + 1, extend_ms, over, reader.segments()?)
+    } else {
+        engine::take_over(session, seq + 1, extend_ms, Vec::new(), Vec::new())
+    };
+    match store.commit(&changes) {
+        Ok(Commit::Done) if is_free => Ok(Ok(taken_by(&changes))),
+        Ok(Commit::Done) => Ok(Err(Some(Waiting {
+            session,
+            seq: seq + 1,
+        }))),
+        // Somebody found this session ended, or nobody knows how far it has come: another one is begun.
+        Ok(Commit::Fenced) => Ok(Err(None)),
+        // Somebody was faster; nothing was changed.
+        Err(Error::Invariant(_)) => Ok(Err(Some(Waiting { session, seq }))),
+        Err(error) => Err(error),
+    }
+}
+
+fn taken_by(changes: &ChangeSet) -> Taken {
+    Taken {
+        session: changes.session,
+        seq: changes.seq,
+        segments: changes.segments.keys().copied().collect(),
     }
 }
 
 /// Reads what the sessions before left.
 pub fn read(reader: &dyn Read, taken: Taken) -> Result<Boot, Error> {
-    let active = active_runs(reader)?;
+    let within = &taken.segments;
+    let active = active_runs(reader, within)?;
     let open = BackfillFilter {
         open: true,
+        within: Some(*within),
         ..BackfillFilter::default()
     };
     let backfills = reader.backfills(&open, None, usize::MAX)?;
@@ -63,21 +195,26 @@ pub fn read(reader: &dyn Read, taken: Taken) -> Result<Boot, Error> {
     Ok(Boot {
         session: taken.session,
         seq: taken.seq,
-        segments: reader.segments()?,
-        counters: reader.counters()?,
+        segments: only(reader.segments()?, |row| within.contains(row.id)),
+        counters: only(reader.counters()?, |((id, _), _)| within.contains(*id)),
         tokens: reader.tokens()?,
         settings: reader.settings()?,
         queues: reader.queues()?,
         rates: reader.rates()?,
-        locks: reader.locks(None, None, usize::MAX)?,
+        locks: only(reader.locks(None, None, usize::MAX)?, |row| {
+            within.contains(row.lock.segment())
+        }),
         drains: reader.drains()?,
-        first_start_by: reader.parked_starts(WallMs(i64::MIN), None, 0)?.next,
+        first_start_by: reader
+            .parked_starts(within, WallMs(i64::MIN), None, 0)?
+            .next,
         backfills,
+        endings: reader.endings(within, engine::ENDING_ROWS)?,
         jobs,
         versions,
         active,
         parked_keys: reader
-            .parked_keys()?
+            .parked_keys(within)?
             .into_iter()
             .map(|parked| parked.key)
             .collect(),
@@ -88,6 +225,12 @@ pub fn read(reader: &dyn Read, taken: Taken) -> Result<Boot, Error> {
     })
 }
 
+/// The rows that `ours` says yes to.
+fn only<T>(mut rows: Vec<T>, ours: impl FnMut(&T) -> bool) -> Vec<T> {
+    rows.retain(ours);
+    rows
+}
+
 /// The time-zone data of this program, unless the stored due times were computed with it.
 fn new_time_zones(reader: &dyn Read) -> Result<Option<String>, Error> {
     let version = drumtower_store::tz_version();
@@ -95,10 +238,11 @@ fn new_time_zones(reader: &dyn Read) -> Result<Option<String>, Error> {
     Ok((!known).then(|| version.to_owned()))
 }
 
-fn active_runs(reader: &dyn Read) -> Result<Vec<Run>, Error> {
+fn active_runs(reader: &dyn Read, within: &SegmentSet) -> Result<Vec<Run>, Error> {
     let mut runs: Vec<Run> = Vec::new();
     loop {
-        let page = reader.active_runs(runs.last().map(|run| run.id), Limits::PAGE_ROWS)?;
+        let after = runs.last().map(|run| run.id);
+        let page = reader.active_runs(within, after, Limits::PAGE_ROWS)?;
         let last = page.len() < Limits::PAGE_ROWS;
         runs.extend(page);
         if last {

@@ -12,7 +12,7 @@ use drumtower_core::engine::{
     Command, Figures, Hindrance, QueueView, Refusal, Reply, StreamId, ToWorker, WorkerEvent,
     WorkerView,
 };
-use drumtower_core::model::{Actor, JobId, Run, RunId};
+use drumtower_core::model::{Actor, JobId, LockRef, Run, RunId};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::tap::Tap;
@@ -36,6 +36,12 @@ pub enum Unavailable {
     NotReady(String),
     #[error("the server is stopping")]
     Stopping,
+}
+
+impl Unavailable {
+    pub(super) fn standby() -> Self {
+        Self::NotReady("another server owns the segments; this one stands by".to_owned())
+    }
 }
 
 /// Where the answer to a question goes.
@@ -66,6 +72,10 @@ pub(super) enum Message {
     },
     Queues {
         answer: Asked<Vec<QueueView>>,
+    },
+    LockWaiters {
+        locks: Vec<LockRef>,
+        answer: Asked<Vec<usize>>,
     },
     Hindrance {
         of: Waiter,
@@ -104,6 +114,9 @@ impl Message {
             Self::Queues { answer } => {
                 let _ = answer.send(Err(why.clone()));
             }
+            Self::LockWaiters { answer, .. } => {
+                let _ = answer.send(Err(why.clone()));
+            }
             Self::Hindrance { answer, .. } => {
                 let _ = answer.send(Err(why.clone()));
             }
@@ -128,6 +141,8 @@ pub enum StreamMessage {
 pub enum Health {
     Starting,
     Ready,
+    /// Up, while another server owns the segments; it takes them when that one's session has ended.
+    Standby,
     /// Up, but not able to commit; the text says why and what to do.
     Impaired(String),
     Stopped,
@@ -196,8 +211,10 @@ impl Handle {
 
     /// Carries a command out and answers once it is durable.
     pub async fn command(&self, actor: Actor, command: Command) -> Answer {
-        if let Health::Impaired(why) = &*self.health.borrow() {
-            return Err(Unavailable::NotReady(why.clone()));
+        match &*self.health.borrow() {
+            Health::Impaired(why) => return Err(Unavailable::NotReady(why.clone())),
+            Health::Standby => return Err(Unavailable::standby()),
+            _ => {}
         }
         let (answer, answered) = oneshot::channel();
         match self.inbox.try_send(Message::Command {
@@ -260,6 +277,12 @@ impl Handle {
     }
 
     /// How full queues are.
+    /// How many callers wait for each of these locks.
+    pub async fn lock_waiters(&self, locks: Vec<LockRef>) -> Result<Vec<usize>, Unavailable> {
+        self.ask(|answer| Message::LockWaiters { locks, answer })
+            .await
+    }
+
     pub async fn queues(&self) -> Result<Vec<QueueView>, Unavailable> {
         self.ask(|answer| Message::Queues { answer }).await
     }

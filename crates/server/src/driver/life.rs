@@ -21,6 +21,7 @@ use super::clock::Clock;
 use super::handle::{Health, Message, Stop, Unavailable, Waiter};
 use super::load::load;
 use super::perform::Performer;
+use super::reads::{Length, Reads};
 use super::tap::{Outlet, Told};
 use super::vitals::Vitals;
 use super::writer::{Outcome, Writer};
@@ -31,11 +32,18 @@ const GATHER: usize = 512;
 const WAITING: usize = 10_000;
 /// The longest the loop sleeps and the engine is not told the time; the wheel decides when it wakes earlier.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
+/// How often it is looked for callers that are gone.
+const LOOK_FOR_CALLERS: Duration = Duration::from_secs(1);
 
 /// Why a life ended.
 #[derive(Debug)]
 pub(super) enum End {
     Stopped(Stop),
+    /// It did not begin: another server has the segments.
+    Standby {
+        /// How often tokens and settings have changed.
+        definitions: u64,
+    },
     /// All state is to be dropped and read anew.
     Reset(Unavailable),
 }
@@ -55,6 +63,8 @@ enum Work {
     Event(StreamId, WorkerEvent),
     /// A command whose rows have been loaded.
     Again(Box<Input>),
+    /// Nobody waits for the answer.
+    Gone(Ticket),
 }
 
 type LoadResult = Result<Option<Loaded>, drumtower_store::Error>;
@@ -75,6 +85,8 @@ pub(super) struct Surroundings<'a> {
     pub(super) health: &'a watch::Sender<Health>,
     /// Left for the life after this one.
     pub(super) believed_offset: &'a mut Option<i64>,
+    /// Whether others may take over what this server owns.
+    pub(super) is_shared: bool,
 }
 
 pub(super) struct Life<'a> {
@@ -82,6 +94,7 @@ pub(super) struct Life<'a> {
     engine: Engine,
     queue: VecDeque<Work>,
     flight: Option<Flight>,
+    reads: Reads,
     loads: mpsc::UnboundedSender<LoadAnswer>,
     loaded: mpsc::UnboundedReceiver<LoadAnswer>,
     /// Commands that wait for a load.
@@ -89,6 +102,8 @@ pub(super) struct Life<'a> {
     stopping: Option<Stop>,
     /// When the engine was last told the time.
     ticked: MonoMs,
+    /// When it was last looked for callers that are gone.
+    looked: MonoMs,
 }
 
 impl<'a> Life<'a> {
@@ -99,11 +114,13 @@ impl<'a> Life<'a> {
             engine,
             queue: VecDeque::new(),
             flight: None,
+            reads: Reads::new(),
             loads,
             loaded,
             waiting: 0,
             stopping: None,
             ticked: MonoMs::default(),
+            looked: MonoMs::default(),
         }
     }
 
@@ -117,6 +134,9 @@ impl<'a> Life<'a> {
                 && let Some(stop) = self.stopping.take()
             {
                 self.around.performer.drop_all(&Unavailable::Stopping);
+                if self.around.is_shared {
+                    self.leave().await;
+                }
                 return End::Stopped(stop);
             }
             let sleep = self.sleep();
@@ -146,6 +166,14 @@ impl<'a> Life<'a> {
         }
     }
 
+    /// Gives the segments up, so that nobody has to wait for the session's end. Should it not go through, they wait.
+    async fn leave(self) {
+        let engine = self.engine;
+        if let Ok(changes) = guarded(move || engine.leave()) {
+            let _ = self.around.writer.commit(Arc::new(changes)).await;
+        }
+    }
+
     fn stop(&mut self, stop: Stop) {
         self.stopping = Some(stop);
         self.around.writer.give_up_retries();
@@ -160,6 +188,7 @@ impl<'a> Life<'a> {
                 self.ticked = now.mono;
                 self.step(now, Input::Tick)?;
             }
+            self.look_for_callers(now);
             self.work(now)?;
             self.around.outlet.look(now, &self.engine);
             let sent = self.flight.is_none() && self.send_batch(now)?;
@@ -171,6 +200,16 @@ impl<'a> Life<'a> {
                 return Ok(());
             }
         }
+    }
+
+    /// Who is gone is found when it is answered, and now and then before.
+    fn look_for_callers(&mut self, now: Now) {
+        if Duration::from_millis(now.mono.0.saturating_sub(self.looked.0)) >= LOOK_FOR_CALLERS {
+            self.looked = now.mono;
+            self.around.performer.look_for_callers();
+        }
+        let gone = self.around.performer.take_gone().into_iter();
+        self.queue.extend(gone.map(Work::Gone));
     }
 
     /// Whether the longest sleep has passed: only a tick shows the engine that the wall clock was set meanwhile.
@@ -226,6 +265,7 @@ impl<'a> Life<'a> {
         {
             match work {
                 Work::Again(input) => self.step(now, *input)?,
+                Work::Gone(ticket) => self.step(now, Input::CallerGone(ticket))?,
                 Work::Event(stream, event) => {
                     let closed = matches!(event, WorkerEvent::Disconnected | WorkerEvent::Goodbye);
                     self.step(now, Input::Worker { stream, event })?;
@@ -269,6 +309,9 @@ impl<'a> Life<'a> {
             }
             Message::Queues { answer } => {
                 let _ = answer.send(Ok(self.engine.queues()));
+            }
+            Message::LockWaiters { locks, answer } => {
+                let _ = answer.send(Ok(self.engine.lock_waiters(&locks)));
             }
             Message::Hindrance { of, answer } => {
                 let hindrance = match of {
@@ -328,8 +371,10 @@ impl<'a> Life<'a> {
     fn start_load(&self, request: LoadRequest, waiting: Option<Box<Input>>) {
         let reader = Arc::clone(self.around.reader);
         let answers = self.loads.clone();
-        tokio::task::spawn_blocking(move || {
-            let _ = answers.send((load(reader.as_ref(), &request), waiting));
+        self.reads.start(Length::of(&request), move || {
+            if !answers.is_closed() {
+                let _ = answers.send((load(reader.as_ref(), &request), waiting));
+            }
         });
     }
 

@@ -1,7 +1,9 @@
 //! Answers the engine's loads from the store's reading side, off the loop.
 
-use drumtower_core::engine::{LOAD_ROWS, LoadKey, LoadRequest, Loaded, LoadedRow};
-use drumtower_core::model::{Run, RunId, SweepCause, WallMs};
+use drumtower_core::engine::{
+    ENDING_ROWS, FOLLOWER_ROWS, JobRef, LOAD_ROWS, LoadKey, LoadRequest, Loaded, LoadedRow,
+};
+use drumtower_core::model::{JobId, JobRecord, Run, RunId, SegmentSet, SweepCause};
 use drumtower_store::{Error, Read};
 
 use super::boot::{jobs_of, pinned_to};
@@ -12,7 +14,7 @@ use crate::history;
 pub fn load(reader: &dyn Read, request: &LoadRequest) -> Result<Option<Loaded>, Error> {
     let mut rows = Vec::with_capacity(request.keys.len());
     for key in &request.keys {
-        load_key(reader, key, request.now, &mut rows)?;
+        load_key(reader, request, key, &mut rows)?;
     }
     if reader.is_revoked(request.session)? {
         return Ok(None);
@@ -25,17 +27,24 @@ pub fn load(reader: &dyn Read, request: &LoadRequest) -> Result<Option<Loaded>, 
 
 fn load_key(
     reader: &dyn Read,
+    request: &LoadRequest,
     key: &LoadKey,
-    now: WallMs,
     rows: &mut Vec<LoadedRow>,
 ) -> Result<(), Error> {
+    let (within, now) = (&request.within, request.now);
     match key {
         LoadKey::JobNamed(job) => {
-            rows.push(LoadedRow::JobNamed(
-                job.clone(),
-                reader.job_named(&job.namespace, &job.name)?,
-            ));
+            let found = reader.job_named(&job.namespace, &job.name)?;
+            if found.is_none() && !followers(reader, job, None, 1)?.is_empty() {
+                rows.push(LoadedRow::Awaited(job.clone()));
+            }
+            rows.push(LoadedRow::JobNamed(job.clone(), found));
         }
+        LoadKey::Followers { ending, job, after } => rows.push(LoadedRow::Followers {
+            ending: *ending,
+            jobs: followers(reader, job, *after, FOLLOWER_ROWS)?,
+        }),
+        LoadKey::Endings => rows.push(LoadedRow::Endings(reader.endings(within, ENDING_ROWS)?)),
         LoadKey::Run(id) => {
             let run = reader.run(*id)?;
             if let Some(live) = run.as_ref().filter(|run| !run.state.is_terminal()) {
@@ -59,7 +68,7 @@ fn load_key(
             rows.push(LoadedRow::Times(wanted.clone(), page));
         }
         LoadKey::Due { before, after } => {
-            let jobs = reader.jobs_due(*before, *after, LOAD_ROWS)?;
+            let jobs = reader.jobs_due(within, *before, *after, LOAD_ROWS)?;
             rows.push(LoadedRow::Due {
                 before: *before,
                 jobs,
@@ -68,9 +77,9 @@ fn load_key(
         LoadKey::Swept { cause, after } => {
             let jobs = match cause {
                 SweepCause::Calendar(calendar) => {
-                    reader.calendar_users(calendar, *after, LOAD_ROWS)?
+                    reader.calendar_users(within, calendar, *after, LOAD_ROWS)?
                 }
-                SweepCause::TimeZones => reader.jobs_by_id(*after, LOAD_ROWS)?,
+                SweepCause::TimeZones => reader.jobs_by_id(within, *after, LOAD_ROWS)?,
             };
             rows.push(LoadedRow::Swept {
                 cause: cause.clone(),
@@ -79,10 +88,10 @@ fn load_key(
         }
         LoadKey::CalendarUsers(calendar) => rows.push(LoadedRow::CalendarUsers(
             calendar.clone(),
-            reader.calendar_users(calendar, None, LOAD_ROWS)?,
+            reader.calendar_users(&SegmentSet::ALL, calendar, None, LOAD_ROWS)?,
         )),
         LoadKey::Overdue { by, after } => {
-            let page = reader.parked_starts(*by, *after, LOAD_ROWS)?;
+            let page = reader.parked_starts(within, *by, *after, LOAD_ROWS)?;
             definitions(reader, &page.runs, rows)?;
             rows.push(LoadedRow::Overdue {
                 runs: page.runs,
@@ -90,7 +99,7 @@ fn load_key(
             });
         }
         LoadKey::Queued { key, rows: most } => {
-            let runs = reader.parked_runs(key, None, *most)?;
+            let runs = reader.parked_runs(within, key, None, *most)?;
             definitions(reader, &runs, rows)?;
             let key = key.clone();
             rows.push(LoadedRow::Queued { key, runs });
@@ -101,13 +110,17 @@ fn load_key(
             let (job, key) = (*job, key.clone());
             rows.push(LoadedRow::Live { job, key, runs });
         }
-        LoadKey::Parked { key, after } => {
-            let runs = parked(reader, key, *after, rows)?;
-            let key = key.clone();
-            rows.push(LoadedRow::Parked { key, runs });
+        LoadKey::Parked {
+            key,
+            after,
+            rows: most,
+        } => {
+            let runs = parked(reader, within, key, *after, *most, rows)?;
+            let (key, all) = (key.clone(), runs.len() < *most);
+            rows.push(LoadedRow::Parked { key, runs, all });
         }
         LoadKey::Sorted { key, after } => {
-            let runs = parked(reader, key, *after, rows)?;
+            let runs = parked(reader, within, key, *after, LOAD_ROWS, rows)?;
             let key = key.clone();
             rows.push(LoadedRow::Sorted { key, runs });
         }
@@ -115,14 +128,26 @@ fn load_key(
     Ok(())
 }
 
+/// A page of the jobs that run after another.
+fn followers(
+    reader: &dyn Read,
+    job: &JobRef,
+    after: Option<JobId>,
+    most: usize,
+) -> Result<Vec<JobRecord>, Error> {
+    reader.followers(&SegmentSet::ALL, &job.namespace, &job.name, after, most)
+}
+
 /// A page of the runs that are parked under a key, with their definitions before them.
 fn parked(
     reader: &dyn Read,
+    within: &SegmentSet,
     key: &str,
     after: Option<RunId>,
+    most: usize,
     rows: &mut Vec<LoadedRow>,
 ) -> Result<Vec<Run>, Error> {
-    let runs = reader.parked_runs(key, after, LOAD_ROWS)?;
+    let runs = reader.parked_runs(within, key, after, most)?;
     definitions(reader, &runs, rows)?;
     Ok(runs)
 }
@@ -138,7 +163,7 @@ fn definitions(reader: &dyn Read, runs: &[Run], rows: &mut Vec<LoadedRow>) -> Re
 #[cfg(test)]
 mod tests {
     use drumtower_core::engine::take_over;
-    use drumtower_core::model::Actor;
+    use drumtower_core::model::{Member, WallMs};
     use drumtower_store::{Commit, Store, memory::Memory};
 
     use super::*;
@@ -148,9 +173,9 @@ mod tests {
         let mut store = Memory::new();
         let reader = store.reader();
         let mut begin = |revoke| {
-            let server = Actor::new("server");
-            let session = store.begin_session(&server, 3_000).expect("it begins");
-            let taken = take_over(session, 3_000, revoke, Vec::new());
+            let member = Member::alone("server");
+            let session = store.begin_session(&member, 3_000).expect("it begins");
+            let taken = take_over(session, 1, 3_000, revoke, Vec::new());
             assert_eq!(store.commit(&taken).expect("it is answered"), Commit::Done);
             session
         };
@@ -159,6 +184,7 @@ mod tests {
             id: 1,
             tag: 0,
             session: first,
+            within: SegmentSet::ALL,
             keys: Vec::new(),
             now: WallMs(0),
         };

@@ -16,6 +16,7 @@ mod handle;
 mod life;
 pub mod load;
 mod perform;
+mod reads;
 pub mod tap;
 mod vitals;
 mod writer;
@@ -25,6 +26,7 @@ use std::thread;
 use std::time::Duration;
 
 use drumtower_core::engine::{self, Boot, Engine};
+use drumtower_core::model::{Home, Member};
 use drumtower_store::{Read, Store};
 use tokio::sync::{mpsc, watch};
 
@@ -36,19 +38,37 @@ use life::{End, Life, Surroundings, guarded};
 use perform::Performer;
 use tap::{Outlet, Tap};
 pub use vitals::Vitals;
-use writer::Writer;
+use writer::{Booted, Writer};
 
 /// The size of the inbox unless told otherwise.
 const INBOX: usize = 8_192;
 /// Between two tries to begin a life.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+/// Between two looks of a server that stands by, which renew its session too.
+const STANDBY_PAUSE: Duration = Duration::from_millis(500);
 
 #[derive(Clone, Debug)]
 pub struct Options {
     pub engine: engine::Options,
     /// Messages that may wait in front of the loop; beyond that callers are refused.
     pub inbox: usize,
+    /// The URL by which other servers reach this one; `None` when it has no others.
+    pub address: Option<String>,
+    /// Where it keeps the output of runs; `None` when it has no others.
+    pub home: Option<Home>,
+}
+
+impl Options {
+    /// Who this server is to others.
+    pub fn member(&self) -> Member {
+        Member {
+            server: self.engine.server.clone(),
+            address: self.address.clone(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            home: self.home,
+        }
+    }
 }
 
 impl Default for Options {
@@ -56,17 +76,23 @@ impl Default for Options {
         Self {
             engine: engine::Options::default(),
             inbox: INBOX,
+            address: None,
+            home: None,
         }
     }
 }
 
 /// Starts the loop on a thread of its own. It is ready when [`Handle::health`] says so.
 pub fn start(
-    options: Options,
+    mut options: Options,
     store: Box<dyn Store>,
     reader: Arc<dyn Read>,
     clock: Arc<dyn Clock>,
 ) -> std::io::Result<Handle> {
+    let is_shared = store.is_shared();
+    if is_shared {
+        options.engine.idle_commit_ms = Some(options.engine.session_ms.unsigned_abs() / 3);
+    }
     let (inbox, messages) = mpsc::channel(options.inbox);
     let (stop, stops) = mpsc::channel(1);
     let (health, healthy) = watch::channel(Health::Starting);
@@ -95,10 +121,11 @@ pub fn start(
         vitals: Arc::clone(&vitals),
         health,
         believed_offset: None,
+        is_shared,
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
-        .max_blocking_threads(4)
+        .max_blocking_threads(reads::THREADS)
         .build()?;
     thread::Builder::new()
         .name("drumtower-engine".into())
@@ -125,6 +152,8 @@ struct Driver {
     health: watch::Sender<Health>,
     /// What the last life believed of the wall clock: a step that it held back is not believed for its end.
     believed_offset: Option<i64>,
+    /// Whether others may take over what this server owns.
+    is_shared: bool,
 }
 
 impl Driver {
@@ -141,10 +170,28 @@ impl Driver {
     /// One life after another, until someone says stop.
     async fn lives(&mut self) -> Option<Stop> {
         let mut pause = SHORTEST_PAUSE;
+        // How often tokens and settings had changed when this server, standing by, last looked.
+        let mut known = None;
         loop {
             let began = tokio::time::Instant::now();
             let why = match self.live().await {
                 End::Stopped(stop) => return Some(stop),
+                End::Standby { definitions } => {
+                    let since = self.health.send_replace(Health::Standby);
+                    if since != Health::Standby {
+                        tracing::info!("another server owns the segments: standing by");
+                    }
+                    // What the owner changed is known here soon, also when nobody asks.
+                    if since != Health::Standby || known != Some(definitions) {
+                        self.performer.look_again();
+                    }
+                    known = Some(definitions);
+                    let standby = Unavailable::standby();
+                    if let Waited::Stop(stop) = self.refuse_for(STANDBY_PAUSE, &standby).await {
+                        return stop;
+                    }
+                    continue;
+                }
                 End::Reset(why) => why,
             };
             tracing::warn!(%why, "starting anew from the store");
@@ -163,10 +210,11 @@ impl Driver {
     async fn live(&mut self) -> End {
         let began = tokio::time::Instant::now();
         let boot = match self.writer.boot().await {
-            Ok(boot) => Boot {
+            Ok(Booted::Taken(boot)) => Boot {
                 believed_offset: self.believed_offset,
-                ..boot
+                ..*boot
             },
+            Ok(Booted::Standby { definitions }) => return End::Standby { definitions },
             Err(error) => return End::Reset(Unavailable::NotReady(error.to_string())),
         };
         let (options, now) = (self.options.engine.clone(), self.clock.now());
@@ -176,6 +224,7 @@ impl Driver {
         };
         let took_ms = began.elapsed().as_millis();
         tracing::info!(took_ms, "read from the store");
+        self.performer.look_again();
         self.health.send_replace(Health::Ready);
         let around = Surroundings {
             clock: self.clock.as_ref(),
@@ -188,6 +237,7 @@ impl Driver {
             vitals: &self.vitals,
             health: &self.health,
             believed_offset: &mut self.believed_offset,
+            is_shared: self.is_shared,
         };
         Life::new(around, engine).run().await
     }

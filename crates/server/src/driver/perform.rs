@@ -1,6 +1,7 @@
 //! Performs effects after their commit: answers callers, writes to workers' streams, wakes those who wait.
 //!
-//! It decides nothing. Tickets and streams are its only state, and both are dropped with the life of the loop.
+//! It decides nothing. Tickets and streams are its only state, and both are dropped with the life of the loop. Callers may be
+//! gone before they are answered: which ones is told to the engine, once.
 
 use std::collections::BTreeMap;
 
@@ -12,6 +13,8 @@ use super::handle::{Answer, StreamMessage, Unavailable, Watchers};
 pub(super) struct Performer {
     tickets: BTreeMap<Ticket, oneshot::Sender<Answer>>,
     next_ticket: u64,
+    /// Callers that could not be answered.
+    gone: Vec<Ticket>,
     streams: BTreeMap<StreamId, mpsc::Sender<StreamMessage>>,
     watchers: Watchers,
     tokens: watch::Sender<u64>,
@@ -27,6 +30,7 @@ impl Performer {
         Self {
             tickets: BTreeMap::new(),
             next_ticket: 0,
+            gone: Vec::new(),
             streams: BTreeMap::new(),
             watchers,
             tokens,
@@ -40,6 +44,24 @@ impl Performer {
         let ticket = Ticket(self.next_ticket);
         self.tickets.insert(ticket, answer);
         ticket
+    }
+
+    /// Looks which callers wait no more.
+    pub(super) fn look_for_callers(&mut self) {
+        let gone = &mut self.gone;
+        self.tickets.retain(|ticket, caller| {
+            // Asked once: who hangs up between two questions would be let go and never told of.
+            let waits = !caller.is_closed();
+            if !waits {
+                gone.push(*ticket);
+            }
+            waits
+        });
+    }
+
+    /// Callers that are gone and have not been answered.
+    pub(super) fn take_gone(&mut self) -> Vec<Ticket> {
+        std::mem::take(&mut self.gone)
     }
 
     pub(super) fn opened(&mut self, stream: StreamId, out: mpsc::Sender<StreamMessage>) {
@@ -79,11 +101,19 @@ impl Performer {
         }
     }
 
+    /// Others may have changed what is not known here.
+    pub(super) fn look_again(&mut self) {
+        self.watchers.changed_all();
+        self.tokens.send_modify(|count| *count += 1);
+        self.settings.send_modify(|count| *count += 1);
+    }
+
     /// Ends a life of the loop: nothing that was not committed happened, and workers dial again.
     pub(super) fn drop_all(&mut self, why: &Unavailable) {
         for (_, answer) in std::mem::take(&mut self.tickets) {
             let _ = answer.send(Err(why.clone()));
         }
+        self.gone.clear();
         for (_, out) in std::mem::take(&mut self.streams) {
             let _ = out.try_send(StreamMessage::Close {
                 reason: why.to_string(),
@@ -96,8 +126,10 @@ impl Performer {
     }
 
     fn answer(&mut self, ticket: Ticket, answer: Answer) {
-        if let Some(caller) = self.tickets.remove(&ticket) {
-            let _ = caller.send(answer);
+        if let Some(caller) = self.tickets.remove(&ticket)
+            && caller.send(answer).is_err()
+        {
+            self.gone.push(ticket);
         }
     }
 

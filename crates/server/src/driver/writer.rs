@@ -21,7 +21,7 @@ use drumtower_core::engine::Boot;
 use drumtower_store::{Commit, Error, Read, Store};
 use tokio::sync::{oneshot, watch};
 
-use super::boot;
+use super::boot::{self, Tried, Waiting};
 use super::{Health, Options, Vitals};
 
 /// What became of a commit.
@@ -35,9 +35,19 @@ pub(super) enum Outcome {
     Unknown,
 }
 
+/// How a life begins, or that it does not yet.
+pub(super) enum Booted {
+    Taken(Box<Boot>),
+    /// Another server has the segments.
+    Standby {
+        /// How often tokens and settings have changed.
+        definitions: u64,
+    },
+}
+
 enum Job {
     Boot {
-        reply: oneshot::Sender<Result<Boot, Error>>,
+        reply: oneshot::Sender<Result<Booted, Error>>,
     },
     Commit {
         changes: Arc<ChangeSet>,
@@ -71,6 +81,7 @@ impl Writer {
             health,
             vitals,
             stop,
+            waiting: None,
         };
         thread::Builder::new()
             .name("drumtower-writer".into())
@@ -81,7 +92,7 @@ impl Writer {
         })
     }
 
-    pub(super) async fn boot(&self) -> Result<Boot, Error> {
+    pub(super) async fn boot(&self) -> Result<Booted, Error> {
         let (reply, answer) = oneshot::channel();
         let _ = self.jobs.send(Job::Boot { reply });
         answer
@@ -116,6 +127,8 @@ struct WriterThread {
     vitals: Arc<Vitals>,
     /// Disconnected when retries are to end.
     stop: Receiver<()>,
+    /// The session of a server that stands by.
+    waiting: Option<Waiting>,
 }
 
 impl WriterThread {
@@ -123,12 +136,7 @@ impl WriterThread {
         while let Ok(job) = queue.recv() {
             match job {
                 Job::Boot { reply } => {
-                    let booted = boot::take_and_read(
-                        &self.options,
-                        self.store.as_mut(),
-                        self.reader.as_ref(),
-                    );
-                    let _ = reply.send(booted);
+                    let _ = reply.send(self.boot());
                 }
                 Job::Commit { changes, reply } => {
                     let _ = reply.send(self.commit(&changes));
@@ -141,6 +149,19 @@ impl WriterThread {
                     let _ = reply.send(());
                     return;
                 }
+            }
+        }
+    }
+
+    fn boot(&mut self) -> Result<Booted, Error> {
+        let (store, reader) = (self.store.as_mut(), self.reader.as_ref());
+        let waiting = self.waiting.take();
+        match boot::take_and_read(&self.options, waiting, store, reader)? {
+            Tried::Taken(boot) => Ok(Booted::Taken(boot)),
+            Tried::Standby(waiting) => {
+                self.waiting = waiting;
+                let definitions = self.reader.definitions()?;
+                Ok(Booted::Standby { definitions })
             }
         }
     }

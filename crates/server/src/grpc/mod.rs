@@ -99,7 +99,11 @@ impl Workers {
         let authorization = metadata
             .get("authorization")
             .and_then(|value| value.to_str().ok());
-        let admitted = match self.edge.authority.admit(operation, authorization) {
+        let mut admitted = self.edge.authority.admit(operation, authorization);
+        if matches!(admitted, Err(Denied::UnknownToken)) && self.edge.look_for_new_tokens().await {
+            admitted = self.edge.authority.admit(operation, authorization);
+        }
+        let admitted = match admitted {
             Ok(admitted) => admitted,
             Err(why) => {
                 let slowed = self.edge.slow_down(&why, peer).await;
@@ -117,8 +121,10 @@ fn peer_of<T>(request: &Request<T>) -> Option<Peer> {
 
 fn denied(denied: Denied) -> Status {
     match denied {
-        Denied::NoToken | Denied::UnknownToken => Status::unauthenticated(denied.to_string()),
-        Denied::Role { .. } | Denied::Namespace { .. } => {
+        Denied::NoToken | Denied::UnknownToken | Denied::SessionEnded => {
+            Status::unauthenticated(denied.to_string())
+        }
+        Denied::Role { .. } | Denied::Namespace { .. } | Denied::OtherSite => {
             Status::permission_denied(denied.to_string())
         }
     }

@@ -46,6 +46,8 @@ pub struct Greeting {
     pub protocol: u32,
     pub server: String,
     pub wall_ms: i64,
+    /// Where the servers of the cluster are reached.
+    pub servers: Vec<String>,
 }
 
 /// Dropped when there is nothing more to send; the session waits for that.
@@ -200,6 +202,7 @@ pub fn write(message: ToWorker, greeting: Option<&Greeting>) -> Body {
             lease_ms,
             heartbeat_ms,
             wall_ms: greeting.map_or(0, |greeting| greeting.wall_ms),
+            servers: greeting.map_or_else(Vec::new, |greeting| greeting.servers.clone()),
         }),
         ToWorker::Renew { beat } => Body::Renew(wire::Renew { beat }),
         ToWorker::Assign(assign) => Body::Assign(assignment(*assign)),

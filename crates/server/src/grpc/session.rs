@@ -150,6 +150,7 @@ impl Session {
                 protocol,
                 server,
                 wall_ms: wall_ms(),
+                servers: self.edge.cluster.addresses(),
             },
         });
         let (worker, process) = (hello.worker.clone(), hello.process);

@@ -37,7 +37,8 @@ pub struct Chain {
 /// Records found by one [`Chain::advance`], oldest first.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Found {
-    pub places: Vec<Place>,
+    /// Each with the number of its chunk.
+    pub places: Vec<(u64, Place)>,
     /// Whether the beginning is gone with its file.
     pub beginning_expired: bool,
 }
@@ -76,7 +77,7 @@ impl Chain {
                 Some(header) if self.ends_at(&header) => next = None,
                 Some(header) => {
                     if self.wants(&header) {
-                        found.places.push(place);
+                        found.places.push((header.seq, place));
                     }
                     next = before(place, &header);
                 }

@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
+
+use drumtower_core::model::WallMs;
 
 use super::record::{HEADER_BYTES, Header};
 use super::tails::{Tail, Tails};
@@ -63,6 +66,46 @@ pub(super) fn recover(directory: &Path, scanned: usize, tails: &Tails) -> io::Re
         file: newest,
         offset: end,
     })
+}
+
+/// The last record of an attempt, in the files that were written to at or after `since`, newest first.
+pub(super) fn search(directory: &Path, source: Source, since: WallMs) -> io::Result<Option<Place>> {
+    let since = UNIX_EPOCH + Duration::from_millis(u64::try_from(since.0).unwrap_or(0));
+    for number in numbers(directory)?.into_iter().rev() {
+        let file = match File::open(path(directory, number)) {
+            Ok(file) => file,
+            // It has just expired, and so have those before it.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        if file.metadata()?.modified()? < since {
+            return Ok(None);
+        }
+        if let Some(offset) = last_of(file, source)? {
+            return Ok(Some(Place {
+                file: number,
+                offset,
+            }));
+        }
+    }
+    Ok(None)
+}
+
+/// Goes from header to header; what they head is not looked at.
+fn last_of(file: File, source: Source) -> io::Result<Option<u64>> {
+    let mut file = BufReader::with_capacity(1 << 20, file);
+    let (mut offset, mut last) = (0, None);
+    let mut bytes = [0; HEADER_BYTES];
+    while fill(&mut file, &mut bytes)?
+        && let Some(header) = Header::decode(&bytes)
+    {
+        if header.source == source {
+            last = Some(offset);
+        }
+        file.seek_relative(i64::from(header.length))?;
+        offset += header.record_bytes();
+    }
+    Ok(last)
 }
 
 /// Reads a file's records up to the first that is not whole, and returns where that is.

@@ -3,7 +3,8 @@
 //! One thread writes ([`writer`]). A record ([`record`]) points back at the one before it of the same attempt, so the
 //! place of the last record is all that a run's row has to keep, and silent runs cost nothing. The places of attempts
 //! that still write are the [`tails`]; they are found again at start by scanning the newest files ([`files`]). Reading
-//! walks a chain back and hands it out forwards ([`chain`]).
+//! walks a chain back and hands it out forwards ([`chain`]). Where servers share a store, the output of one attempt may lie
+//! with several of them: each directory has a name ([`home`]), and what one server has of it goes to another whole ([`part`]).
 //!
 //! Output is outside the durability promise: a chunk is acknowledged when it is written, not when it is synced, and what
 //! cannot be written is dropped with the mark `truncated`. It never holds a run back. Files go, whole, when
@@ -12,6 +13,8 @@
 
 mod chain;
 mod files;
+mod home;
+mod part;
 mod record;
 mod tails;
 mod writer;
@@ -21,9 +24,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use drumtower_core::model::{LogLocator, RunId, WallMs};
+use drumtower_core::model::{Home, LogLocator, RunId, WallMs};
 
 pub use chain::{Chain, Expired};
+pub use part::{Numbered, Part};
 pub use record::{Place, Record};
 pub use tails::LogWatch;
 
@@ -107,6 +111,8 @@ impl Default for Options {
 #[derive(Clone)]
 pub struct Logs {
     directory: Arc<PathBuf>,
+    /// What the files are called by other servers; `None` where there are none.
+    home: Option<Home>,
     tails: Tails,
     writer: Writer,
 }
@@ -120,9 +126,20 @@ impl Logs {
         let writer = Writer::start(directory.to_owned(), options, newest, tails.clone())?;
         Ok(Self {
             directory: Arc::new(directory.to_owned()),
+            home: None,
             tails,
             writer,
         })
+    }
+
+    /// Gives the directory a name, so that servers that share a store can say whose files they mean.
+    pub fn shared(mut self) -> io::Result<Self> {
+        self.home = Some(home::of(&self.directory)?);
+        Ok(self)
+    }
+
+    pub fn home(&self) -> Option<Home> {
+        self.home
     }
 
     /// Writes chunks in order; returns when they are written, or dropped because they cannot be.
@@ -132,7 +149,17 @@ impl Logs {
 
     /// Where the attempt's output ends so far; `None` when it was silent.
     pub fn locator(&self, source: Source) -> Option<LogLocator> {
-        self.tails.locator(source)
+        let locator = self.tails.locator(source)?;
+        Some(LogLocator {
+            home: self.home,
+            ..locator
+        })
+    }
+
+    /// Where the attempt's output ends here, by looking through the files that were written to since. Blocks on files: for
+    /// attempts that went to another server, of which no row tells the place.
+    pub fn search(&self, source: Source, since: WallMs) -> io::Result<Option<Place>> {
+        files::search(&self.directory, source, since)
     }
 
     /// The attempt writes nothing more, and its run's row holds the place.

@@ -76,6 +76,7 @@ impl Tails {
             offset,
             bytes: tail.bytes,
             truncated: tail.truncated,
+            home: None,
         })
     }
 

@@ -41,7 +41,7 @@ fn read_from(logs: &Logs, run: u64, locator: LogLocator) -> Result<String, Expir
     let records = found
         .places
         .iter()
-        .map(|place| chain.load(*place).unwrap().unwrap());
+        .map(|(_, place)| chain.load(*place).unwrap().unwrap());
     Ok(records
         .map(|record| String::from_utf8(record.data).unwrap())
         .collect())
@@ -324,4 +324,55 @@ async fn a_reader_goes_on_where_it_stood_and_is_woken() {
         chain.advance(place(&logs)).unwrap().unwrap().places.len(),
         2
     );
+}
+
+#[tokio::test]
+async fn the_end_of_an_attempt_that_no_row_tells_is_found_in_the_files() {
+    let directory = tempfile::tempdir().unwrap();
+    let logs = Logs::open(directory.path(), small()).unwrap();
+    for seq in 1..60 {
+        logs.append(vec![chunk(1 + seq % 2, seq, "some output\n")])
+            .await;
+    }
+    for run in [1, 2] {
+        let known = logs.locator(source(run)).unwrap();
+        let found = logs.search(source(run), WallMs(0)).unwrap().unwrap();
+        assert_eq!((found.file, found.offset), (known.file, known.offset));
+        assert!(found.file > 3, "the files are small");
+    }
+    assert_eq!(logs.search(source(3), WallMs(0)).unwrap(), None);
+    let later = SystemTime::now() + Duration::from_secs(3_600);
+    let later = later.duration_since(SystemTime::UNIX_EPOCH).unwrap();
+    let later = WallMs(i64::try_from(later.as_millis()).unwrap());
+    assert_eq!(logs.search(source(1), later).unwrap(), None);
+}
+
+#[tokio::test]
+async fn a_part_comes_to_another_server_as_it_was() {
+    let directory = tempfile::tempdir().unwrap();
+    let logs = Logs::open(directory.path(), small()).unwrap();
+    logs.append(vec![chunk(1, 3, "three"), chunk(2, 1, "x")])
+        .await;
+    logs.append(vec![chunk(1, 7, "seven")]).await;
+    let end = logs.search(source(1), WallMs(0)).unwrap().unwrap();
+    let part = Part::read(&mut logs.chain(source(1)), end).unwrap();
+    let told = |part: &Part| {
+        let records = part.records.iter();
+        let text = |it: &Numbered| (it.seq, String::from_utf8(it.record.data.clone()).unwrap());
+        records.map(text).collect::<Vec<_>>()
+    };
+    assert_eq!(told(&part), [(3, "three".into()), (7, "seven".into())]);
+    let bytes = part.encode(source(1));
+    assert_eq!(Part::decode(source(1), &bytes), Some(part));
+    assert_eq!(Part::decode(source(2), &bytes), None, "of another attempt");
+    assert_eq!(Part::decode(source(1), &bytes[..bytes.len() - 1]), None);
+    let mut damaged = bytes;
+    damaged[80] ^= 1;
+    assert_eq!(Part::decode(source(1), &damaged), None);
+    let gone = Place {
+        file: 99,
+        offset: 0,
+    };
+    let part = Part::read(&mut logs.chain(source(1)), gone).unwrap();
+    assert!(part.expired && part.records.is_empty());
 }

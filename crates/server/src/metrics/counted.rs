@@ -54,7 +54,12 @@ impl Counted {
             }
             Fact::Unfired(unfired) => self.jobs.unfired(&unfired.job),
             Fact::Job(job) if job.deed == JobDeed::Deleted => self.jobs.forget(job.job.id),
-            Fact::Job(_) | Fact::Calendar(_) | Fact::Worker(_) => {}
+            Fact::Breaker(breaker) => self.jobs.breaker(breaker),
+            Fact::Job(_)
+            | Fact::Calendar(_)
+            | Fact::Worker(_)
+            | Fact::Queue(_)
+            | Fact::Backfill(_) => {}
         }
     }
 }

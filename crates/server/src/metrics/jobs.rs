@@ -12,7 +12,7 @@ use drumtower_core::model::{JobId, JobName, NamespaceName, RunState};
 
 use super::histogram::Histogram;
 use super::names::{DURATION_BOUNDS, START_BOUNDS};
-use crate::driver::tap::{JobKey, RunFact};
+use crate::driver::tap::{BreakerFact, BreakerTurn, JobKey, RunFact};
 
 /// Jobs with series of their own.
 pub const KEPT: usize = 1000;
@@ -23,6 +23,9 @@ pub struct JobFigures {
     pub failed: u64,
     pub cancelled: u64,
     pub unfired: u64,
+    /// How often its circuit breaker opened, also again, and closed.
+    pub breaker_opened: u64,
+    pub breaker_closed: u64,
     pub start_delay: Histogram,
     pub duration: Histogram,
     pub cpu_seconds: f64,
@@ -39,6 +42,8 @@ impl Default for JobFigures {
             failed: 0,
             cancelled: 0,
             unfired: 0,
+            breaker_opened: 0,
+            breaker_closed: 0,
             start_delay: Histogram::new(START_BOUNDS),
             duration: Histogram::new(DURATION_BOUNDS),
             cpu_seconds: 0.0,
@@ -123,15 +128,27 @@ impl Jobs {
     }
 
     pub fn unfired(&mut self, job: &Arc<JobKey>) {
+        self.note(job, |figures| figures.unfired += 1);
+    }
+
+    pub fn breaker(&mut self, breaker: &BreakerFact) {
+        match breaker.turn {
+            BreakerTurn::Opened => self.note(&breaker.job, |figures| figures.breaker_opened += 1),
+            BreakerTurn::Closed => self.note(&breaker.job, |figures| figures.breaker_closed += 1),
+            BreakerTurn::Probing => {}
+        }
+    }
+
+    fn note(&mut self, job: &Arc<JobKey>, count: impl FnOnce(&mut JobFigures)) {
         let place = self.place(job, false);
         match self.kept.get_mut(&job.id).filter(|_| place) {
             Some(kept) => {
-                kept.figures.unfired += 1;
+                count(&mut kept.figures);
                 self.used(job.id);
             }
             None => {
                 self.crowded = true;
-                self.others.unfired += 1;
+                count(&mut self.others);
             }
         }
     }

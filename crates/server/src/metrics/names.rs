@@ -64,6 +64,12 @@ pub const FAMILIES: &[Family] = &[
         "Times at which ranges of unfired times were recorded or grew.",
     ),
     family(
+        "drumtower_breaker_changes_total",
+        Counter,
+        &["namespace", "job_name", "change"],
+        "Times at which the circuit breaker of a job opened, also again, or closed.",
+    ),
+    family(
         "drumtower_run_start_delay_seconds",
         Histogram,
         JOB,

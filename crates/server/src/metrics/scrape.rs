@@ -87,6 +87,18 @@ fn jobs(text: &mut Text, counted: &Counted, principal: &Principal) {
         samples.add(labels, figures.unfired as f64);
     });
     each(
+        "drumtower_breaker_changes_total",
+        |samples, labels, figures| {
+            let changes = [
+                ("opened", figures.breaker_opened),
+                ("closed", figures.breaker_closed),
+            ];
+            for (change, count) in changes {
+                samples.add(&[labels, &[("change", change)]].concat(), count as f64);
+            }
+        },
+    );
+    each(
         "drumtower_run_start_delay_seconds",
         |samples, labels, figures| {
             samples.histogram(labels, &figures.start_delay);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use drumtower_core::model::{JobId, Run, RunState, WallMs};
+use drumtower_core::model::{JobId, Run, RunState, SegmentSet, WallMs};
 use drumtower_store::{Error, Read, RunFilter};
 
 use super::watch::WAITING;
@@ -104,7 +104,7 @@ pub fn waiting(store: &dyn Read) -> Result<Vec<Found>, Error> {
     };
     let mut after = None;
     loop {
-        let runs = store.active_runs(after, PAGE)?;
+        let runs = store.active_runs(&SegmentSet::ALL, after, PAGE)?;
         let Some(last) = runs.last() else { break };
         after = Some(last.id);
         take(runs, &mut found)?;
@@ -112,10 +112,10 @@ pub fn waiting(store: &dyn Read) -> Result<Vec<Found>, Error> {
             return Ok(found);
         }
     }
-    for parked in store.parked_keys()? {
+    for parked in store.parked_keys(&SegmentSet::ALL)? {
         let mut after = None;
         loop {
-            let runs = store.parked_runs(&parked.key, after, PAGE)?;
+            let runs = store.parked_runs(&SegmentSet::ALL, &parked.key, after, PAGE)?;
             let Some(last) = runs.last() else { break };
             after = Some(last.id);
             take(runs, &mut found)?;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use drumtower_core::change::ChangeSet;
 use drumtower_core::engine::{Command, Condition, JobRef, Refusal, Reply, Trigger};
 use drumtower_core::model::{
-    Actor, JobName, JobSpec, NamespaceName, SessionId, SessionRow, WallMs,
+    Actor, JobName, JobSpec, Member, NamespaceName, SessionId, SessionRow, WallMs,
 };
 use drumtower_server::driver::{self, Handle, Health, SystemClock, Unavailable};
 use drumtower_store::memory::Memory;
@@ -50,7 +50,7 @@ impl Faulty {
     fn revoke(&mut self, id: SessionId) {
         let taker = self
             .inner
-            .begin_session(&Actor::new("rival"), 3_000)
+            .begin_session(&Member::alone("rival"), 3_000)
             .expect("a session");
         let changes = ChangeSet {
             session: taker,
@@ -114,8 +114,8 @@ impl Store for Faulty {
         self.inner.clock()
     }
 
-    fn begin_session(&mut self, server: &Actor, extend_ms: i64) -> Result<SessionId, Error> {
-        self.inner.begin_session(server, extend_ms)
+    fn begin_session(&mut self, member: &Member, extend_ms: i64) -> Result<SessionId, Error> {
+        self.inner.begin_session(member, extend_ms)
     }
 
     fn commit(&mut self, changes: &ChangeSet) -> Result<Commit, Error> {

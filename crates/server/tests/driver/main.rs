@@ -3,4 +3,5 @@
 mod facts;
 mod faulty;
 mod outcomes;
+mod standby;
 mod streams;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use drumtower_core::change::{ChangeSet, JobChange, RunChange, ScheduleChange};
 use drumtower_core::model::{
-    Actor, Attempt, Fence, JobId, JobRow, JobVersion, Origin, ProcessId, Run, RunId, RunState,
-    ScheduleRow, SegmentId, WallMs, WorkerName,
+    Actor, Attempt, Fence, JobId, JobRow, JobVersion, Member, Origin, ProcessId, Run, RunId,
+    RunState, ScheduleRow, SegmentId, WallMs, WorkerName,
 };
 use drumtower_server::driver::{Health, Unavailable};
 use drumtower_store::memory::Memory;
@@ -201,7 +201,7 @@ async fn what_was_accepted_is_committed_before_the_loop_stops() {
 /// A job with a waiting run that has an attempt under way: what no engine writes and none can make sense of.
 fn with_impossible_run(store: &mut Memory) {
     let session = store
-        .begin_session(&Actor::new("vandal"), 3_000)
+        .begin_session(&Member::alone("vandal"), 3_000)
         .expect("a session");
     let (id, actor, spec) = (JobId(1 << 22), Actor::new("vandal"), spec("a"));
     let row = JobRow {
@@ -285,7 +285,9 @@ fn with_impossible_run(store: &mut Memory) {
         row: schedule,
     };
     changes.schedules.insert(id, change);
-    changes.runs.insert(run.id, RunChange::Insert(run));
+    changes
+        .runs
+        .insert(run.id, RunChange::Insert(Box::new(run)));
     assert_eq!(store.commit(&changes).expect("commits"), Commit::Done);
 }
 

@@ -372,3 +372,80 @@ async fn a_bound_token_does_not_learn_how_much_its_neighbours_do() {
     }
     server.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn queues_backfills_and_breakers_are_told_as_they_change() {
+    let server = Server::start().await;
+    let admin = server.admin();
+    let query = "?kind=queue&kind=backfill&kind=breaker";
+    let mut stream = Stream::open(&admin, query).await;
+    let queue = "/api/v1/namespaces/a/queues/slow";
+    let spec = json!({"kind": "Queue", "concurrency": 1});
+    admin.put(queue, &spec).await.expect(201);
+    for (verb, change) in [("", "put"), ("pause", "paused"), ("resume", "resumed")] {
+        if !verb.is_empty() {
+            let path = format!("{queue}/{verb}");
+            admin.post(&path, &json!({})).await.success();
+        }
+        let told = stream.named("queue").await.data;
+        assert_eq!(
+            (&told["name"], &told["change"]),
+            (&json!("slow"), &json!(change))
+        );
+    }
+
+    let job = "/api/v1/namespaces/a/jobs/one";
+    let spec = json!({
+        "kind": "Job", "task": {"exec": {"argv": ["true"]}}, "retry": {"max_attempts": 1},
+        "schedule": [{"cron": "0 0 1 1 *"}], "breaker": {"failures": 2, "cooldown": "1h"},
+    });
+    admin.put(job, &spec).await.expect(201);
+    let body = json!({"from": "2024-01-01T00:00:00Z", "to": "2026-01-01T00:00:00Z"});
+    let made = admin.post(&format!("{job}/backfills"), &body).await;
+    let id = made.expect(201)["id"].clone();
+    let mut worker = Worker::join(&server.url, &server.local, hello("w1")).await;
+    for _ in 0..2 {
+        let attempt = worker.assignment().await.attempt.unwrap();
+        worker.finish(attempt, wire::Outcome::Failed).await;
+    }
+    let (mut opened, mut over) = (false, false);
+    while !opened || !over {
+        let event = stream.next().await.expect("the stream goes on");
+        match event.name.as_str() {
+            "breaker" => {
+                assert!(!opened, "one failure is no change: {event:?}");
+                assert_eq!(event.data["change"], "opened");
+                assert_eq!(event.data["job"], "one");
+                assert!(event.data["until"].is_string());
+                opened = true;
+            }
+            "backfill" => {
+                assert_eq!(event.data["id"], id);
+                over = event.data["state"] == "COMPLETED" && event.data["failed"] == 2;
+            }
+            other => panic!("{other}: {event:?}"),
+        }
+    }
+    let reset = format!("{job}/reset-breaker");
+    admin.post(&reset, &json!({})).await.success();
+    let closed = stream.named("breaker").await.data;
+    assert_eq!(
+        (&closed["change"], &closed["until"]),
+        (&json!("closed"), &Value::Null)
+    );
+    eventually("both are counted", async || {
+        let text = admin.get("/metrics").await.text();
+        let line = |change: &str| {
+            format!(
+                "drumtower_breaker_changes_total{{namespace=\"a\",job_name=\"one\",change=\"{change}\"}} 1"
+            )
+        };
+        (text.contains(&line("opened")) && text.contains(&line("closed"))).then_some(())
+    })
+    .await;
+    admin
+        .get(&format!("{PATH}?kind=brake"))
+        .await
+        .problem(400, "invalid_parameter");
+    server.stop().await;
+}

@@ -56,6 +56,13 @@ async fn provoke(server: &Server, kind: Kind) -> Answer {
         Kind::Unauthenticated => server.with(None).get(JOB).await,
         Kind::ForbiddenRole => server.client("viewer", None).await.delete(JOB).await,
         Kind::ForbiddenNamespace => server.client("viewer", Some("b")).await.get(JOB).await,
+        Kind::OtherSite => {
+            let signed = admin.post("/api/v1/session", &json!({})).await;
+            let (cookie, _) = signed.header("set-cookie").split_once(';').unwrap();
+            let browser = server.with(None);
+            let cookie = [("cookie", cookie)];
+            browser.call("POST", "/api/v1/session", &cookie, None).await
+        }
         Kind::NoSuchRoute => admin.get("/api/v1/nothing").await,
         Kind::NoSuchJob => admin.get("/api/v1/namespaces/default/jobs/nobody").await,
         Kind::NoSuchQueue => admin.get("/api/v1/namespaces/default/queues/none").await,
@@ -164,6 +171,7 @@ async fn provoke(server: &Server, kind: Kind) -> Answer {
         }
         Kind::TooManyCalendars => too_many_calendars().await,
         Kind::LogExpired => log_expired().await,
+        Kind::OutputAway => output_away().await,
         Kind::Stale => put(&[("if-match", "\"99\"")], manifest.to_string()).await,
         Kind::AlreadyThere => put(&[("if-none-match", "*")], manifest.to_string()).await,
         Kind::TooLarge => put(&[], "x".repeat((1 << 20) + 1)).await,
@@ -255,6 +263,22 @@ async fn log_expired() -> Answer {
     let server = Server::start_in(server.stop().await).await;
     std::fs::remove_dir_all(server.file("logs")).unwrap();
     let refused = server.admin().get(&path).await;
+    server.stop().await;
+    refused
+}
+
+/// The server that has the output has left, and another follows it.
+async fn output_away() -> Answer {
+    let memory = drumtower_store::memory::Memory::new();
+    let former = crate::cluster::join(&memory, "one").await;
+    let path = written(&former).await;
+    let server = crate::cluster::join(&memory, "two").await;
+    former.stop().await;
+    let refused = crate::server::eventually("the former is seen to be gone", async || {
+        let answer = server.admin().get(&path).await;
+        (answer.status == 503).then_some(answer)
+    });
+    let refused = refused.await;
     server.stop().await;
     refused
 }

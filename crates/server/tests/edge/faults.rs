@@ -3,7 +3,7 @@
 use std::sync::{Arc, Condvar, Mutex};
 
 use drumtower_core::change::ChangeSet;
-use drumtower_core::model::{Actor, SessionId, SessionRow, WallMs};
+use drumtower_core::model::{Member, SessionId, SessionRow, WallMs};
 use drumtower_server::driver;
 use drumtower_store::{Commit, Error, Store, sqlite};
 
@@ -65,8 +65,8 @@ impl Store for Wrapped {
         self.inner.clock()
     }
 
-    fn begin_session(&mut self, server: &Actor, extend_ms: i64) -> Result<SessionId, Error> {
-        self.inner.begin_session(server, extend_ms)
+    fn begin_session(&mut self, member: &Member, extend_ms: i64) -> Result<SessionId, Error> {
+        self.inner.begin_session(member, extend_ms)
     }
 
     fn commit(&mut self, changes: &ChangeSet) -> Result<Commit, Error> {

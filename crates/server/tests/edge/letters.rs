@@ -55,6 +55,25 @@ async fn letters_are_found_requeued_once_and_discarded() {
     assert_eq!(listed(&admin, "?job=x&reason=timed_out").await, all[1..2]);
     assert_eq!(listed(&admin, "?until=2020-01-01T00:00:00Z").await.len(), 0);
     assert_eq!(listed(&admin, "?limit=1").await, all[..1]);
+    // The same without a namespace in the path, each caller its own.
+    let everywhere = async |client: &Client, query: &str| {
+        let page = client.get(&format!("/api/v1/deadletters{query}")).await;
+        let items = page.expect(200)["items"].as_array().unwrap().clone();
+        let ids = items
+            .iter()
+            .map(|item| item["run"].as_str().unwrap().to_owned());
+        ids.collect::<Vec<_>>()
+    };
+    assert_eq!(everywhere(&admin, "").await, all);
+    assert_eq!(
+        everywhere(&admin, "?reason=timed_out&namespace=default").await,
+        all[1..2]
+    );
+    assert_eq!(everywhere(&admin, "?namespace=other").await.len(), 0);
+    let stranger = server.client("viewer", Some("other")).await;
+    assert_eq!(everywhere(&stranger, "").await.len(), 0);
+    let own = server.client("viewer", Some("default")).await;
+    assert_eq!(everywhere(&own, "").await, all);
     let shown = admin.get(&format!("{LETTERS}/{failed}")).await.expect(200);
     assert_eq!(shown["attempts"][0]["end"]["error"], "no way out");
 

@@ -74,6 +74,40 @@ async fn jobs_are_found_by_the_beginning_of_their_name() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn jobs_are_found_by_what_stands_in_their_name_or_labels() {
+    let server = Server::start().await;
+    let admin = server.admin();
+    for name in ["mail", "send-mail", "main"] {
+        put(&admin, name).await;
+    }
+    let body = json!({
+        "kind": "Job", "labels": {"team": "Mailroom"}, "task": {"handler": {"name": "nobody"}},
+    });
+    let path = "/api/v1/namespaces/default/jobs/stamps";
+    admin.put(path, &body).await.expect(201);
+    for path in ["/api/v1/jobs", "/api/v1/namespaces/default/jobs"] {
+        let found = async |query: &str| {
+            let page = admin.get(&format!("{path}?{query}")).await.expect(200);
+            names(&page)
+                .iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(found("search=MAIL").await, ["mail", "send-mail", "stamps"]);
+        assert_eq!(found("search=team%3Dmail").await, ["stamps"]);
+        assert_eq!(found("search=default/ma").await, ["mail", "main"]);
+        assert_eq!(found("search=%20&limit=10").await.len(), 4);
+        assert_eq!(found("search=nobody").await.len(), 0);
+        let long = "x".repeat(129);
+        let wrong = admin.get(&format!("{path}?search={long}")).await;
+        assert_eq!(wrong.problem(400, "invalid_parameter")["field"], "search");
+        let most = "x".repeat(128);
+        assert_eq!(found(&format!("search={most}")).await.len(), 0);
+    }
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn runs_are_found_by_age_and_origin() {
     let server = Server::start().await;
     let admin = server.admin();

@@ -1,8 +1,9 @@
 //! Locks over the API: held by one, renewed, given back, waited for, kept over a restart.
 
 use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt;
 
-use crate::server::Server;
+use crate::server::{Server, eventually};
 
 const LOCK: &str = "/api/v1/namespaces/default/locks/import";
 
@@ -101,6 +102,47 @@ async fn who_waits_gets_it_when_it_is_free() {
     let (got, released) = tokio::join!(waiting, release);
     assert_eq!(released.status, 204);
     assert_eq!(got.expect(200)["owner"], "two");
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_gave_up_waiting_is_not_given_it() {
+    let server = Server::start().await;
+    let (one, three) = (server.admin(), server.admin());
+    let held = one
+        .post(&at("acquire"), &json!({"owner": "one"}))
+        .await
+        .expect(200);
+    // It waits, and hangs up.
+    let address = server.url.trim_start_matches("http://").to_owned();
+    let body = json!({"owner": "two", "ttl": "24h", "wait": "4m"}).to_string();
+    let request = format!(
+        "POST {} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {}\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        at("acquire"),
+        server.local,
+        body.len()
+    );
+    let mut two = tokio::net::TcpStream::connect(address).await.unwrap();
+    two.write_all(request.as_bytes()).await.unwrap();
+    let path = at("acquire").replace("/acquire", "");
+    let waiting = async |count: u64| {
+        eventually(&format!("{count} wait"), async || {
+            let shown = one.get(&path).await.expect(200);
+            (shown["waiting"] == count).then_some(())
+        })
+        .await;
+    };
+    waiting(1).await;
+    let listed = one.get("/api/v1/locks").await.expect(200);
+    assert_eq!(listed["items"][0]["waiting"], 1);
+    drop(two);
+    waiting(0).await;
+    let fence = json!({"fence": held["fence"]});
+    assert_eq!(one.post(&at("release"), &fence).await.status, 204);
+    let body = json!({"owner": "three", "wait": "20s"});
+    let got = three.post(&at("acquire"), &body).await.expect(200);
+    assert_eq!(got["owner"], "three");
     server.stop().await;
 }
 

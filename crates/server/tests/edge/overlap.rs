@@ -128,3 +128,46 @@ async fn a_breaker_opens_is_seen_and_reset() {
         .problem(404, "no_such_job");
     server.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_an_open_breaker_keeps_in_its_queue_is_told_so() {
+    let server = Server::start().await;
+    let admin = server.admin();
+    let job = format!("{JOBS}/broken");
+    let mut manifest = json!({
+        "kind": "Job", "task": {"exec": {"argv": ["false"]}}, "retry": {"max_attempts": 1},
+        "overlap": "queue", "breaker": {"failures": 1, "cooldown": "1h"},
+    });
+    admin.put(&job, &manifest).await.expect(201);
+    let obey = async || {
+        let body = json!({"overlap": "obey"});
+        let made = admin.post(&format!("{job}/runs"), &body).await.expect(201);
+        made["id"].as_str().unwrap().to_owned()
+    };
+    let (failing, queued) = (obey().await, obey().await);
+    let explain = format!("/api/v1/runs/{queued}/explain");
+    let waits = admin.get(&explain).await.expect(200);
+    assert_eq!(waits["headline"]["code"], "waits_for_its_turn");
+
+    let mut worker = Worker::join(&server.url, &server.local, hello("w1")).await;
+    let attempt = worker.assignment().await.attempt.unwrap();
+    worker.finish(attempt, wire::Outcome::Failed).await;
+    let ended = admin.get(&format!("/api/v1/runs/{failing}/wait")).await;
+    assert_eq!(ended.expect(200)["state"], "FAILED");
+    let held = admin.get(&explain).await.expect(200);
+    assert_eq!(held["headline"]["code"], "breaker_open");
+    let reset = json!(["drumtower job reset-breaker broken"]);
+    let advice = held["advice"].as_array().unwrap();
+    assert!(advice.iter().any(|it| it["commands"] == reset), "{held}");
+    let shown = admin.get(&format!("/api/v1/runs/{queued}")).await;
+    let shown = shown.expect(200);
+    let waiting = shown["waiting"].as_str().unwrap();
+    assert!(waiting.contains("circuit breaker"), "{waiting}");
+
+    // A breaker that was taken out of the job holds nothing back.
+    manifest.as_object_mut().unwrap().remove("breaker");
+    admin.put(&job, &manifest).await.expect(200);
+    let attempt = worker.assignment().await.attempt.unwrap();
+    assert_eq!(RunId(attempt.run).to_string(), queued);
+    server.stop().await;
+}

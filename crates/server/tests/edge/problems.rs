@@ -1,6 +1,8 @@
 //! Refusals: whatever is wrong, the caller gets a problem with a code and a remedy.
 
 use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 use crate::client::Client;
 use crate::server::Server;
@@ -12,7 +14,6 @@ async fn unknown_places_and_methods() {
     let server = Server::start().await;
     let admin = server.admin();
     for path in [
-        "/",
         "/api/v1",
         "/api/v1/nothing",
         "/api/v2/jobs",
@@ -204,5 +205,31 @@ async fn a_missing_token_is_asked_for_and_a_foreign_scheme_is_none() {
         .expect(200);
     assert_eq!(nobody.get("/healthz").await.expect(200)["status"], "ok");
     assert_eq!(nobody.get("/readyz").await.expect(200)["status"], "ready");
+    server.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_outlives_a_body_that_nobody_wanted() {
+    let server = Server::start().await;
+    let address = server.url.strip_prefix("http://").unwrap().to_owned();
+    for (path, token) in [
+        (format!("{JOB}/pause"), server.local.as_str()),
+        (format!("{JOB}/pause"), "wrong"),
+        ("/api/v1/nothing".to_owned(), server.local.as_str()),
+    ] {
+        let mut socket = TcpStream::connect(&address).await.unwrap();
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\ncontent-length: 4\r\n\r\n"
+        );
+        socket.write_all(head.as_bytes()).await.unwrap();
+        // The head is read when this request, which came later, is answered.
+        server.admin().get(JOB).await.problem(404, "no_such_job");
+        let rest = "nullGET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+        socket.write_all(rest.as_bytes()).await.unwrap();
+        let mut text = String::new();
+        socket.read_to_string(&mut text).await.unwrap();
+        assert_eq!(text.matches("HTTP/1.1 ").count(), 2, "{path}: {text}");
+        assert!(text.contains("HTTP/1.1 200 OK"), "{path}: {text}");
+    }
     server.stop().await;
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use drumtower_server::auth::first_start::Bootstrap;
 use drumtower_server::driver;
 use drumtower_server::serve::{self, Options, Started};
-use drumtower_store::{Store, sqlite};
+use drumtower_store::{Read, Store, sqlite};
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -57,18 +57,31 @@ impl Server {
         choose: impl FnOnce(&mut Options),
         wrap: impl FnOnce(sqlite::Writer) -> Box<dyn Store>,
     ) -> Self {
+        let open = |options: &Options| {
+            let (writer, reader) = sqlite::open(&options.data, options.store.clone()).unwrap();
+            (wrap(writer), Arc::new(reader) as Arc<dyn Read>)
+        };
+        Self::launch_on(directory, choose, open).await
+    }
+
+    /// On whatever store `open` opens.
+    pub async fn launch_on(
+        directory: TempDir,
+        choose: impl FnOnce(&mut Options),
+        open: impl FnOnce(&Options) -> (Box<dyn Store>, Arc<dyn Read>),
+    ) -> Self {
         let (stop, stopped) = oneshot::channel();
         let (tell, told) = oneshot::channel();
         let address = SocketAddr::from(([127, 0, 0, 1], 0));
         let mut options = Options::new(directory.path().to_owned(), address);
         choose(&mut options);
         let listener = TcpListener::bind(address).await.unwrap();
-        let (writer, reader) = sqlite::open(&options.data, options.store.clone()).unwrap();
+        let (store, reader) = open(&options);
         let task = tokio::spawn(serve::run_on(
             options,
             listener,
-            wrap(writer),
-            Arc::new(reader),
+            store,
+            reader,
             move |started| tell.send(started).unwrap(),
             async {
                 let _ = stopped.await;

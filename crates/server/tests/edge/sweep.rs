@@ -65,6 +65,8 @@ fn expected(operation: Operation) -> [u16; 8] {
         Operation::ListRuns => [401, 401, 200, 200, 403, 200, 200, 200],
         Operation::ShowOverview => [401, 401, 200, 200, 403, 200, 200, 200],
         Operation::ShowMetrics => [401, 401, 200, 200, 403, 200, 200, 200],
+        // Who serves is no secret of a namespace.
+        Operation::ShowCluster => [401, 401, 200, 200, 403, 200, 200, 200],
         Operation::FollowChanges => [401, 401, 200, 200, 403, 200, 200, 200],
         Operation::ListWorkers => [401, 401, 200, 200, 403, 200, 200, 200],
         // No worker is connected.
@@ -82,6 +84,7 @@ fn expected(operation: Operation) -> [u16; 8] {
         // The run has not ended.
         Operation::RerunRun => [401, 401, 403, 409, 403, 409, 404, 404],
         Operation::ListLetters => [401, 401, 200, 200, 403, 200, 403, 403],
+        Operation::ListAllLetters => [401, 401, 200, 200, 403, 200, 200, 200],
         // The run has not failed.
         Operation::ShowLetter => [401, 401, 404, 404, 403, 404, 403, 403],
         Operation::RequeueLetters => [401, 401, 403, 200, 403, 200, 403, 403],
@@ -120,6 +123,14 @@ fn expected(operation: Operation) -> [u16; 8] {
         }
         Operation::ShowOpenapi => [401, 401, 200, 200, 200, 200, 200, 200],
         Operation::ShowProblem => [401, 401, 200, 200, 200, 200, 200, 200],
+        Operation::ValidateJob => [401, 401, 200, 200, 403, 200, 403, 403],
+        Operation::ShowRollups => [401, 401, 200, 200, 403, 200, 200, 200],
+        Operation::ListUpcoming => [401, 401, 200, 200, 403, 200, 200, 200],
+        Operation::SignIn | Operation::ShowSession => [401, 401, 200, 200, 403, 200, 200, 200],
+        Operation::SignOut => [401, 401, 204, 204, 403, 204, 204, 204],
+        Operation::ShowConsole => [200; 8],
+        // A file that is not there.
+        Operation::ShowConsoleFile => [404; 8],
         Operation::Health => [200; 8],
         Operation::Readiness => [200; 8],
         Operation::WorkerSession => [401, 401, 403, 403, 200, 200, 403, 200],
@@ -261,9 +272,10 @@ async fn knock(server: &Server, caller: &Caller, operation: Operation, call: Cal
         .replace("{name}", &name)
         .replace("{code}", "stale")
         .replace("{version}", "1")
+        .replace("{file}", "none.js")
         .replace("{id}", &id);
     let body = match operation {
-        Operation::PutJob => Some(manifest()),
+        Operation::PutJob | Operation::ValidateJob => Some(manifest()),
         Operation::RestoreJob => Some(json!({"version": 1})),
         Operation::PatchJob => Some(json!({"priority": 9})),
         Operation::PauseJobs | Operation::ResumeJobs | Operation::DeleteJobs => {
@@ -403,9 +415,12 @@ async fn strangers_see_nothing() {
         "/api/v1/runs?namespace=a",
         "/api/v1/calendars?namespace=a",
         "/api/v1/queues?namespace=a",
+        "/api/v1/deadletters?namespace=a",
         "/api/v1/audit?namespace=a",
         "/api/v1/notifications?namespace=a",
         "/api/v1/runs?namespace=a&job=x",
+        "/api/v1/rollups?namespace=a",
+        "/api/v1/upcoming?namespace=a",
     ] {
         stranger.get(path).await.problem(403, "forbidden_namespace");
     }

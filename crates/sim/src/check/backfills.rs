@@ -37,6 +37,12 @@ impl World {
         }
     }
 
+    /// What made a run, if it was a backfill.
+    pub(super) fn backfill_of(&self, run: &Run) -> Option<BackfillRow> {
+        let id = run.backfill?.backfill;
+        self.reader.backfill(id).ok().flatten()
+    }
+
     /// A caller is told of a backfill: the store has it, not older.
     pub(crate) fn check_backfill_told(&mut self, row: &BackfillRow) {
         let stored = self.reader.backfill(row.id).ok().flatten();

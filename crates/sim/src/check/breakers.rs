@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use drumtower_core::change::{ChangeSet, RunChange};
 use drumtower_core::model::{
-    AuditAction, AuditKind, BreakerRow, JobId, JobRow, Origin, Reason, Run, RunState,
+    AuditAction, AuditKind, BreakerRow, JobId, JobRow, Reason, Run, RunState,
 };
 use drumtower_store::Read;
 
@@ -54,6 +54,11 @@ impl World {
             self.checks.breakers.failures.remove(job);
             ends.remove(job);
         }
+        for job in changes.breakers.keys() {
+            if !changes.jobs.contains_key(job) && self.was_reset(*job, changes) {
+                ends.entry(*job).or_default();
+            }
+        }
         for (job, ends) in ends {
             self.check_opens(job, &ends, changes);
         }
@@ -64,9 +69,9 @@ impl World {
         let run = change.run();
         let new = matches!(change, RunChange::Insert(_) | RunChange::InsertFinished(_));
         let key = run.idempotency_key.as_ref();
-        let forced = key.is_some_and(|key| self.checks.breakers.forced.contains(key));
-        // What somebody makes up for on purpose is not held back.
-        let made = new && !forced && run.origin != Origin::Backfill;
+        let by_force = key.is_some_and(|key| self.checks.breakers.forced.contains(key));
+        let backfill = self.backfill_of(run);
+        let made = new && !by_force && !backfill.is_some_and(|row| row.force);
         let open = self.checks.breakers.rows.get(&run.job);
         let Some(open) = open.and_then(|row| row.open.clone()) else {
             return;
@@ -89,7 +94,12 @@ impl World {
         }
     }
 
-    /// After as many failures in a row as it says, the breaker is open.
+    fn was_reset(&self, job: JobId, changes: &ChangeSet) -> bool {
+        let record = self.reader.job(job).ok().flatten();
+        record.is_some_and(|record| was_reset(changes, &record.row))
+    }
+
+    /// After as many failures in a row as it says, the breaker is open; after a reset it counts none of those before it.
     fn check_opens(&mut self, job: JobId, ends: &[bool], changes: &ChangeSet) {
         let Ok(Some(record)) = self.reader.job(job) else {
             return;

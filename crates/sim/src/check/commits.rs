@@ -48,6 +48,8 @@ impl World {
         }
         for change in changes.runs.values() {
             self.check_ends(change.run());
+            let ended = self.ended_of(change.run());
+            self.check_jitter(change.run(), ended);
             self.checks.run_change(change);
         }
         let begun = changes.drains.iter().filter(|(_, row)| row.is_some());
@@ -60,14 +62,20 @@ impl World {
         self.check_marks(changes);
         self.check_overlap(changes);
         self.check_breakers(changes);
+        self.check_followers(changes);
         self.checks.schedules(changes);
         self.check_backfills(changes);
         self.check_counters();
     }
 
+    /// How many attempts of a run are known to have ended.
+    fn ended_of(&self, run: &Run) -> usize {
+        self.checks.runs.get(&run.id).map_or(0, |row| row.ended)
+    }
+
     /// Whoever held an attempt that has ended by this commit has let go of it, or its lease is over.
     fn check_ends(&mut self, run: &Run) {
-        let known = self.checks.runs.get(&run.id).map_or(0, |row| row.ended);
+        let known = self.ended_of(run);
         for attempt in run
             .attempts
             .iter()
@@ -175,7 +183,7 @@ impl Checks {
         }
     }
 
-    /// What a drain stopped is a loss, whatever the task made of it.
+    /// What a drain stopped has not failed, whatever the task made of it.
     fn ends_of_drains(&mut self, run: &Run) {
         let ends = run.attempts.iter().filter_map(|it| it.end.as_ref());
         let drained = |end: &AttemptEnd| {

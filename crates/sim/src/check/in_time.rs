@@ -5,14 +5,14 @@
 
 use std::collections::BTreeMap;
 
-use drumtower_core::model::{JobSpec, Run, RunState, Task};
+use drumtower_core::model::{JobSpec, Run, RunState, Task, WallMs};
 use drumtower_store::{Read, RunFilter};
 
 use crate::clock::{At, MS, SECOND};
 use crate::plan::WorkerPlan;
 use crate::server::Phase;
 use crate::world::World;
-use crate::world::net::ConnId;
+use crate::world::net::{Conn, ConnId};
 
 /// How long a run and a worker may miss each other.
 const PATIENCE_US: u64 = 20 * SECOND;
@@ -32,7 +32,9 @@ impl World {
         if idle.is_empty() {
             return;
         }
-        let now = self.servers[self.owner].clock.now(self.at).wall;
+        let Some(now) = self.believed_wall() else {
+            return;
+        };
         let filter = RunFilter {
             states: vec![RunState::Pending],
             ..RunFilter::default()
@@ -60,6 +62,17 @@ impl World {
         }
     }
 
+    /// What the engine takes the wall clock to be. A step forward that nobody has confirmed is not believed for a while.
+    fn believed_wall(&self) -> Option<WallMs> {
+        let server = &self.servers[self.owner];
+        let Phase::Ready(live) = &server.phase else {
+            return None;
+        };
+        let now = server.clock.now(self.at);
+        let unmoved = now.mono.0.cast_signed() + live.engine.believed_offset();
+        Some(now.wall.min(WallMs(unmoved)))
+    }
+
     fn look_at_idle(&mut self) {
         let Phase::Ready(live) = &self.servers[self.owner].phase else {
             self.checks.idle.clear();
@@ -75,7 +88,8 @@ impl World {
                 .any(|view| view.name.as_str() == worker.name && view.state.takes_work());
             let conn = worker
                 .conn
-                .filter(|_| tasks == 0 && wanted && worker.is_connected());
+                .filter(|_| tasks == 0 && wanted && worker.is_connected())
+                .filter(|conn| self.conns.get(conn).is_some_and(Conn::is_whole));
             match conn {
                 Some(conn) => {
                     let since = self.checks.idle.entry(index).or_insert((conn, self.at));

@@ -34,6 +34,17 @@ impl World {
         })
     }
 
+    /// A task whose lease was over has one again: nobody else may have been given its run since.
+    pub(crate) fn check_revived(&mut self, worker: usize, run: RunId) {
+        let other = self.holders(run).find(|(other, _)| *other != worker);
+        if let Some((other, attempt)) = other {
+            let words = format!(
+                "{run} runs with right again on worker {worker} while worker {other} runs attempt {attempt} with right"
+            );
+            self.checks.find("V5", words);
+        }
+    }
+
     pub(crate) fn check_start(&mut self, worker: usize, task: &Task) {
         self.checks.idle.remove(&worker);
         let other = self.holders(task.run).next();
@@ -62,10 +73,15 @@ impl World {
             self.checks.find("V11", words);
         }
         self.look_at_clocks();
-        if task.attempt == 1 && task.due > self.checks.furthest {
+        let conn = self.workers[worker].conn;
+        let server = conn
+            .and_then(|conn| self.conns.get(&conn))
+            .map(|conn| conn.server);
+        let furthest = server.and_then(|server| self.checks.furthest.get(&server).copied());
+        if let Some(furthest) = furthest.filter(|it| task.attempt == 1 && task.due > *it) {
             let words = format!(
-                "{} is due at {}, no server's clock has been past {}",
-                task.run, task.due.0, self.checks.furthest.0
+                "{} is due at {}, the clock of the server that gave it has not been past {}",
+                task.run, task.due.0, furthest.0
             );
             self.checks.find("V3", words);
         }
@@ -95,13 +111,17 @@ impl World {
     /// Remembers how far clocks have been, and how far apart.
     pub(crate) fn look_at_clocks(&mut self) {
         let servers = self.servers.iter().map(|node| node.clock.now(self.at).wall);
-        let furthest = servers.clone().max().unwrap_or_default();
-        self.checks.furthest = self.checks.furthest.max(furthest);
+        for (server, wall) in servers.clone().enumerate() {
+            let furthest = self.checks.furthest.entry(server).or_insert(wall);
+            *furthest = wall.max(*furthest);
+        }
         let workers = self.workers.iter().map(|node| node.clock.now(self.at).wall);
         let all = servers.chain(workers);
-        let (least, most) = (all.clone().min(), all.max());
-        let spread = most.unwrap_or_default().since(least.unwrap_or_default());
-        self.checks.spread_ms = self.checks.spread_ms.max(spread);
+        let gone_ms = i64::try_from(self.at.0 / MS).unwrap_or(i64::MAX);
+        for ahead in all.map(|wall| wall.0 - gone_ms) {
+            let (least, most) = self.checks.ahead_ms.unwrap_or((ahead, ahead));
+            self.checks.ahead_ms = Some((least.min(ahead), most.max(ahead)));
+        }
     }
 
     /// Effects for which nothing was committed: none of them prolongs a lease, as a deposed server must not.

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use drumtower_core::change::ChangeSet;
-use drumtower_core::model::{JobLimits, JobSpec, JsonText, QueueSpec, Run, WallMs};
+use drumtower_core::model::{JobLimits, JobSpec, JsonText, QueueSpec, Run, SegmentSet, WallMs};
 use drumtower_core::schedule::parse_duration;
 use drumtower_store::Read;
 
@@ -65,7 +65,7 @@ impl World {
         // Each of the clocks shows whole milliseconds.
         let apart = match self.servers.len() {
             1 => 0,
-            _ => self.checks.spread_ms + 2,
+            _ => self.checks.spread_ms() + 2,
         };
         let slack = apart + self.checks.stepped_ms;
         let starts = self.checks.starts.entry(limit.gate.clone()).or_default();
@@ -104,7 +104,7 @@ impl World {
     /// How many attempts are leased under each limit.
     fn leased(&self) -> BTreeMap<Gate, u32> {
         let mut leased = BTreeMap::new();
-        let active = self.reader.active_runs(None, usize::MAX);
+        let active = self.reader.active_runs(&SegmentSet::ALL, None, usize::MAX);
         for run in active.unwrap_or_default() {
             if run.current_attempt().is_some() {
                 for limit in self.limits_of(&run) {

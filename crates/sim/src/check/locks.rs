@@ -13,6 +13,8 @@ use crate::world::World;
 pub(crate) struct Locks {
     /// The last hold of each that became durable: its fence and its owner.
     last: BTreeMap<LockRef, (Fence, String)>,
+    /// Who asked for a lock and has hung up, with the commit that was under way when the server learned of it.
+    gone: BTreeMap<String, Option<u64>>,
     /// Locks that somebody took from their holder by force: only fences protect what they guard.
     forced: BTreeSet<LockRef>,
 }
@@ -23,6 +25,7 @@ impl World {
     /// Nobody is given a lock while another believes to hold it.
     pub(super) fn check_locks(&mut self, changes: &ChangeSet) {
         for row in changes.locks.values().flatten() {
+            self.checks.check_gone(row, changes.seq);
             self.checks.lock_held(row);
             if self.checks.locks.forced.contains(&row.lock) {
                 continue;
@@ -73,6 +76,25 @@ impl World {
 impl Checks {
     pub(crate) fn lock_forced(&mut self, lock: &LockRef) {
         self.locks.forced.insert(lock.clone());
+    }
+
+    /// The engine was told that nobody waits under this name any more.
+    pub(crate) fn caller_gone(&mut self, owner: Option<String>, flight: Option<u64>) {
+        self.locks.gone.extend(owner.map(|owner| (owner, flight)));
+    }
+
+    /// Nobody is given a lock who is known to be gone.
+    fn check_gone(&mut self, row: &LockRow, seq: u64) {
+        let gone = self.locks.gone.get(&row.owner);
+        let known = gone.is_some_and(|flight| *flight != Some(seq));
+        let last = self.locks.last.get(&row.lock);
+        if known && last.is_none_or(|(fence, _)| *fence != row.fence) {
+            let words = format!(
+                "{} is given to {}, who has hung up",
+                row.lock.name, row.owner
+            );
+            self.find(PROMISE, words);
+        }
     }
 
     fn lock_held(&mut self, row: &LockRow) {

@@ -3,6 +3,9 @@
 //! | when | what |
 //! |---|---|
 //! | a commit becomes durable (`commits`) | V2 cursors, V4 start limits, V6 fences and marks, V7, V8, V11 overlap and limits (`limits`), V12 drains by key (`overlap`), V13, V14, circuit breakers (`breakers`); nobody is authorised for what has ended |
+//! | the same (`followers`) | V15 whoever follows a job is told of each end once, and none is forgotten |
+//! | the same (`jitter`) | V12 a retry waits for its backoff and some jitter |
+//! | a batch is decided on (`isolation`) | who is kept away from work gets none, or one run at a time |
 //! | the same (`backfills`) | V2 each time of a backfill once, V8 its row tells of its runs, V11 not too many at once |
 //! | the same (`letters`, `locks`, `checkpoints`) | who failed for good is a letter once; a lock has one holder; a checkpoint never goes back |
 //! | an effect is performed or an answer arrives (`answers`) | V9: what is told is durable |
@@ -11,14 +14,18 @@
 //! | again and again once all is calm (`in_time`) | V4: nothing waits for nothing |
 //! | the world has come to rest (`rest`) | V1, V2, V10, V12, V18 and the rest of the audit, with schedules expanded a second time |
 //!
-//! V16 is the world's own: it must come to rest. Nothing here asks the engine anything.
+//! V16 is the world's own: it must come to rest. Nothing here asks the engine anything, except whom it
+//! keeps away from work on purpose.
 
 mod answers;
 mod backfills;
 mod breakers;
 mod checkpoints;
 mod commits;
+mod followers;
 mod in_time;
+mod isolation;
+mod jitter;
 mod leases;
 mod letters;
 mod limits;
@@ -36,6 +43,8 @@ use drumtower_core::model::{
 
 use crate::clock::At;
 
+pub(crate) use isolation::KeptAway;
+
 use backfills::Made;
 use commits::Row;
 
@@ -50,8 +59,10 @@ pub struct Finding {
 #[derive(Default)]
 pub struct Checks {
     pub findings: Vec<Finding>,
-    /// When everything must have come to its end.
+    /// When everything must have come to its end, unless tasks go on to end.
     pub(crate) drained_by: At,
+    /// The same, whatever goes on.
+    pub(crate) drained_at_last: At,
     /// The session that may commit.
     session: Option<SessionId>,
     runs: BTreeMap<RunId, Row>,
@@ -60,6 +71,8 @@ pub struct Checks {
     cursors: BTreeMap<JobId, WallMs>,
     overlaps: overlap::Overlaps,
     breakers: breakers::Breakers,
+    followers: followers::Followers,
+    jitter: jitter::Jitter,
     /// Starts under rates.
     starts: BTreeMap<String, limits::Starts>,
     /// Workers that are drained, by name.
@@ -75,12 +88,12 @@ pub struct Checks {
     pub(crate) letters: letters::Letters,
     pub(crate) locks: locks::Locks,
     pub(crate) saved: checkpoints::Saved,
-    /// The furthest that any server's wall clock has been.
-    furthest: WallMs,
+    /// The furthest that the wall clock of each server has been.
+    furthest: BTreeMap<usize, WallMs>,
     /// How far clocks of servers were set, in all.
     stepped_ms: i64,
-    /// The furthest that two clocks were apart.
-    spread_ms: i64,
+    /// How far wall clocks have been ahead of the world's time, the least and the most of all readings.
+    ahead_ms: Option<(i64, i64)>,
     pub(crate) jobs_made: u64,
     pub(crate) runs_made: u64,
     pub(crate) tasks_run: u64,
@@ -93,6 +106,11 @@ impl Checks {
 
     pub(crate) fn taken_over(&mut self, session: SessionId) {
         self.session = Some(session);
+    }
+
+    /// How far two readings of wall clocks may be apart, of the same instant or of one clock that was set meanwhile.
+    fn spread_ms(&self) -> i64 {
+        self.ahead_ms.map_or(0, |(least, most)| most - least)
     }
 
     pub(crate) fn clock_stepped(&mut self, ms: i64) {

@@ -11,7 +11,9 @@ impl World {
     pub(crate) fn check_end(&mut self) {
         self.look_at_clocks();
         self.check_letters_left();
-        let (spread, stepped) = (self.checks.spread_ms, self.checks.stepped_ms);
+        self.check_all_told();
+        self.check_jitter_seen();
+        let (spread, stepped) = (self.checks.spread_ms(), self.checks.stepped_ms);
         let apart = spread + stepped;
         let options = Options {
             now: Some(self.servers[self.owner].clock.now(self.at).wall),

@@ -4,11 +4,12 @@ use drumtower_core::backfill::times;
 use drumtower_core::engine::{Command, Condition, JobRef, NewBackfill};
 use drumtower_core::model::{
     BackfillId, BackfillOrder, BackfillPlan, BackfillRow, BackfillState, BackfillWhich, JobRecord,
+    Obedience,
 };
 use drumtower_server::history::schedule_of;
 use drumtower_store::{BackfillFilter, Read};
 
-use super::{Deed, Tend};
+use super::{Deed, Tend, obedience};
 use crate::world::World;
 
 /// Times that one of them goes through at most: after the calm has come, it must end.
@@ -58,6 +59,8 @@ impl World {
             order: *random.pick(&BackfillOrder::ALL),
             max_active: random.between(1, 4) as u32,
             priority: random.below(3) as u32,
+            overlap: obedience(random),
+            force: random.chance(150),
             ..BackfillPlan::over(from, to)
         };
         user.keys += 1;
@@ -100,8 +103,29 @@ impl World {
     /// Those that have no run under way although they may make some: they must go on, or end.
     pub(crate) fn idle_backfills(&self) -> Vec<BackfillId> {
         let rows = self.running_backfills().into_iter();
-        let idle = rows.filter(|row| row.live.is_empty());
+        let idle = rows.filter(|row| row.live.is_empty() && !self.waits_for_later(row));
         idle.map(|row| row.id).collect()
+    }
+
+    /// Whether it obeys the overlap of its job, and runs that are to start later have every place. A clock that was ahead
+    /// may have put them off for hours.
+    fn waits_for_later(&self, row: &BackfillRow) -> bool {
+        let version = self.reader.job_version(row.job, row.job_version);
+        let spec = version.ok().flatten().map(|version| version.spec);
+        let (Some(spec), Some(overlap)) = (spec, self.overlap_of(row.job)) else {
+            return false;
+        };
+        let params = row.params.as_ref().or(spec.params.as_ref());
+        let pinned = spec.overlap.parsed("overlap").ok();
+        let key = pinned.and_then(|pinned| pinned.key_in(params));
+        let full = || self.is_full_of_later(row.job, key.as_deref(), &overlap);
+        row.overlap == Obedience::Obey && full()
+    }
+
+    /// Times that those that make runs may still make some of, one after the other where their job lets them.
+    pub(crate) fn times_left(&self) -> u64 {
+        let rows = self.running_backfills().into_iter();
+        rows.map(|row| row.times - row.made - row.skipped).sum()
     }
 
     /// Those whose runs nobody can run would make one after the other of them.

@@ -1,6 +1,6 @@
 //! What a user does next.
 
-use drumtower_core::engine::{JobRef, NewBackfill, Obedience, Rerun, Trigger, When};
+use drumtower_core::engine::{JobRef, NewBackfill, Rerun, Trigger, When};
 use drumtower_core::model::{
     BackfillId, CalendarSpec, Fence, JobRecord, JobSpec, JsonText, LockRef, LockRequest,
     NamespaceName, QueueName, QueueRef, QueueSpec, Requirement, RunId, RunState, TaskNeed,
@@ -9,6 +9,7 @@ use drumtower_core::model::{
 use drumtower_store::{JobFilter, Read, RunFilter};
 
 use super::locks::Hold;
+use super::obedience;
 use crate::plan::{self, Shape};
 use crate::random::Random;
 use crate::worker::Worker;
@@ -264,6 +265,7 @@ impl World {
             _ if shape.is_quiet() => 1,
             0..3 if shape == Shape::Bursts => user.random.between(100, 600),
             0..6 if shape == Shape::HotJob => user.random.between(20, 200),
+            0..3 if shape == Shape::ManyKeys => user.random.between(50, 250),
             0 => user.random.skewed(2, 120),
             1..4 => user.random.between(2, 6),
             _ => 1,
@@ -272,7 +274,10 @@ impl World {
         for _ in 0..count {
             user.keys += 1;
             let key = format!("c{client}-{}", user.keys);
-            let customer = user.random.skewed(1, 4);
+            let customer = match shape {
+                Shape::ManyKeys => user.random.between(1, 150),
+                _ => user.random.skewed(1, 4),
+            };
             let params = format!("{{\"order\":{},\"customer\":{customer}}}", user.keys);
             let when = match user.random.below(12) {
                 0..2 => Some(When::After(user.random.skewed(1, 90_000))),
@@ -287,10 +292,7 @@ impl World {
                 params: JsonText::parse("params", &params).ok(),
                 idempotency_key,
                 when,
-                overlap: match user.random.chance(500) {
-                    true => Obedience::Obey,
-                    false => Obedience::Ignore,
-                },
+                overlap: obedience(&mut user.random),
                 force,
                 ..Trigger::of(job.clone())
             });
@@ -350,6 +352,7 @@ impl World {
         Some(Deed::Rerun(vec![Trigger {
             idempotency_key: Some(key),
             rerun: Some(Box::new(rerun)),
+            overlap: obedience(&mut user.random),
             ..Trigger::of(name)
         }]))
     }

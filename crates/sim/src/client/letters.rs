@@ -4,7 +4,7 @@ use drumtower_core::engine::{JobRef, Rerun, Trigger};
 use drumtower_core::model::Run;
 use drumtower_store::{LetterFilter, Read};
 
-use super::Deed;
+use super::{Deed, obedience};
 use crate::world::World;
 
 /// The keys of requests that requeue begin so: a run tells by its key what made it.
@@ -53,6 +53,7 @@ impl World {
         Some(Trigger {
             idempotency_key: Some(key),
             rerun: Some(Box::new(rerun)),
+            overlap: obedience(&mut user.random),
             ..Trigger::of(JobRef {
                 namespace: job.row.namespace,
                 name: job.row.name,

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 
 use drumtower_audit::Record;
 use drumtower_core::engine::{Command, Condition, JobRef, Refusal, Reply, Trigger, Triggered};
-use drumtower_core::model::{Actor, JobRecord, Requirement, Run, RunId};
+use drumtower_core::model::{Actor, JobRecord, Obedience, Requirement, Run, RunId};
 use drumtower_store::Read;
 
 use crate::clock::{At, MS, SECOND};
@@ -81,6 +81,14 @@ impl Client {
     }
 }
 
+/// Whether what a user asks for is to count for the overlap of its job.
+fn obedience(random: &mut Random) -> Obedience {
+    match random.chance(500) {
+        true => Obedience::Obey,
+        false => Obedience::Ignore,
+    }
+}
+
 const TRIES: u32 = 8;
 const PATIENCE_US: u64 = 15 * SECOND;
 
@@ -127,6 +135,14 @@ impl World {
         self.write_sent(client, &deed);
         let copied = self.leave_copy(client, &deed);
         let patience_us = deed.patience_us();
+        if matches!(&deed, Deed::Acquire(request) if request.wait_ms > 0)
+            && self.clients[client].random.chance(250)
+        {
+            let at = self
+                .at
+                .plus(self.clients[client].random.between(MS, patience_us));
+            self.push(at, Event::HangUp { call });
+        }
         self.calls.insert(
             call,
             Call {
@@ -173,6 +189,7 @@ impl World {
     fn write_sent(&mut self, client: usize, deed: &Deed) {
         let wall = self.servers[self.owner].clock.now(self.at).wall;
         for trigger in deed.triggers() {
+            self.checks.obeys(trigger);
             if let Some(key) = &trigger.idempotency_key {
                 let job = format!("{}/{}", trigger.job.namespace, trigger.job.name);
                 self.clients[client].journal.push(Record::Sent {
@@ -219,10 +236,45 @@ impl World {
         self.push(at, Event::Reply { call, said });
     }
 
-    pub(crate) fn timeout(&mut self, call: CallId) {
-        if self.calls.contains_key(&call) {
-            self.reply(call, Said::Unknown);
+    /// The caller has waited long enough: it closes its connection, and asks again on another.
+    pub(crate) fn timeout(&mut self, id: CallId) {
+        if let Some(call) = self.calls.get(&id) {
+            let server = call.server;
+            self.close_call(server, id, None);
+            self.reply(id, Said::Unknown);
         }
+    }
+
+    /// The caller does not want it any more.
+    pub(crate) fn hang_up(&mut self, id: CallId) {
+        let Some(call) = self.calls.remove(&id) else {
+            return;
+        };
+        note!(
+            self,
+            "client {} hangs up on {}",
+            call.client,
+            call.deed.words()
+        );
+        self.cover("hang up");
+        let owner = match call.deed {
+            Deed::Acquire(request) if !call.copied => Some(request.owner),
+            _ => None,
+        };
+        self.close_call(call.server, id, owner);
+    }
+
+    /// A connection is closed by the caller, which is noticed a little later.
+    fn close_call(&mut self, server: usize, call: CallId, owner: Option<String>) {
+        let at = self.at.plus(self.latency());
+        self.push(
+            at,
+            Event::HungUp {
+                server,
+                call,
+                owner,
+            },
+        );
     }
 
     pub(crate) fn reply(&mut self, id: CallId, said: Said) {

@@ -8,6 +8,8 @@ use super::Shape;
 use crate::random::Random;
 
 pub const HANDLERS: &[&str] = &["charge", "import", "mail"];
+/// One that no worker has.
+const UNSERVED: &str = "nobody";
 pub const NAMESPACES: &[&str] = &["default", "billing"];
 pub const QUEUES: &[&str] = &["mail", "slow"];
 const CALENDARS: &[&str] = &["holidays", "trading"];
@@ -44,6 +46,7 @@ pub fn fresh(
     }
     policies(&mut spec, random);
     shaped(&mut spec, shape, random);
+    follows(&mut spec, number, random);
     if calendars && spec["schedule"][0]["cron"].is_string() && random.chance(500) {
         let side = if random.chance(700) { "minus" } else { "only" };
         let roll = *random.pick(&["none", "next", "previous", "nearest"]);
@@ -56,6 +59,23 @@ pub fn fresh(
         }
     }
     checked(spec)
+}
+
+/// Some run after others, which were made before them or of which there never was any.
+fn follows(spec: &mut Value, number: u64, random: &mut Random) {
+    if number == 0 || !random.chance(200) {
+        return;
+    }
+    let mut jobs: Vec<String> = (0..random.between(1, 3))
+        .map(|_| format!("job-{}", number - random.between(1, number.min(6))))
+        .collect();
+    jobs.sort();
+    jobs.dedup();
+    spec["after"] = json!({
+        "jobs": jobs,
+        "need": *random.pick(&["all", "any", "any"]),
+        "on": *random.pick(&["success", "failure", "either"]),
+    });
 }
 
 /// What most jobs of such a world have in common.
@@ -85,7 +105,29 @@ fn shaped(spec: &mut Value, shape: Shape, random: &mut Random) {
             spec["timeout"] = "1h".into();
             spec["retry"] = json!({"max_lost": 20, "max_attempts": 10});
         }
+        Shape::ManyKeys => keyed(spec, random),
         Shape::Mixed | Shape::Quiet | Shape::Failing => {}
+    }
+}
+
+/// A job whose backlog has many keys, mostly in a queue with others, whether that has limits or not.
+fn keyed(spec: &mut Value, random: &mut Random) {
+    spec["schedule"] = json!([]);
+    for key in ["jitter", "bounds", "start_timeout"] {
+        spec.as_object_mut().map(|spec| spec.remove(key));
+    }
+    spec["overlap"] = "allow".into();
+    spec["weight"] = 1.into();
+    if random.chance(800) {
+        spec["queue"] = QUEUES[0].into();
+    }
+    let mut limits = json!({"key": "/customer", "per_key": random.skewed(1, 2)});
+    if random.chance(600) {
+        limits["concurrency"] = random.skewed(1, 4).into();
+    }
+    spec["limits"] = limits;
+    if random.chance(250) {
+        spec["task"] = json!({"handler": {"name": UNSERVED}});
     }
 }
 

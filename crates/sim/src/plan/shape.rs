@@ -1,6 +1,6 @@
 //! What the people of a world use it for: what their jobs look like, and what they ask for.
 //!
-//! Half of all worlds have a little of everything, in small. The others look like one kind of user each, at a size at which
+//! Nearly half of all worlds have a little of everything, in small. The others look like one kind of user each, at a size at which
 //! what only happens in crowds happens: lines that are longer than memory, batches that are full, hundreds of retries.
 
 use crate::clock::SECOND;
@@ -24,6 +24,8 @@ pub enum Shape {
     Bursts,
     /// Most of what runs fails.
     Failing,
+    /// Limits by the values of a key, of which there are hundreds, and handlers that nobody has.
+    ManyKeys,
 }
 
 /// The figures of a shape.
@@ -50,7 +52,8 @@ pub struct Figures {
 impl Shape {
     pub fn draw(random: &mut Random) -> Self {
         match random.below(20) {
-            0..10 => Self::Mixed,
+            0..9 => Self::Mixed,
+            9 => Self::ManyKeys,
             10..14 => Self::Quiet,
             14 => Self::Midnight,
             15 => Self::EverySecond,
@@ -99,7 +102,7 @@ impl Shape {
                 capacity: 24,
                 ..usual
             },
-            Self::HotJob | Self::Bursts => Figures {
+            Self::HotJob | Self::Bursts | Self::ManyKeys => Figures {
                 jobs: random.between(3, 8) as usize,
                 pause_us: random.between(500_000, 4 * SECOND),
                 longest_task_ms: *random.pick(&[20, 900]),

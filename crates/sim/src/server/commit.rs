@@ -11,6 +11,7 @@ use drumtower_core::model::Now;
 use drumtower_store::{Commit, Store};
 
 use super::guarded;
+use crate::check::KeptAway;
 use crate::clock::{MS, SECOND};
 use crate::plan::CommitTrouble;
 use crate::world::event::{Answer, Event, Life};
@@ -47,6 +48,7 @@ impl World {
         if live.flight.is_some() {
             return Ok(false);
         }
+        let kept = KeptAway::of(&live.engine.workers(now));
         let engine = &mut live.engine;
         let Some(batch) = guarded(move || engine.take_batch(now))? else {
             return Ok(false);
@@ -56,6 +58,7 @@ impl World {
             self.perform(server, life, batch.effects);
             return Ok(true);
         };
+        self.check_kept_away(&kept, &changes);
         let seq = changes.seq;
         note!(
             self,

@@ -46,6 +46,8 @@ pub enum Work {
     Open(StreamId, ConnId),
     Event(StreamId, WorkerEvent),
     Again(Box<Input>),
+    /// Nobody waits for the answer; whoever asked for a lock under this name does not ask again.
+    Gone(Ticket, Option<String>),
 }
 
 impl Loop {
@@ -205,6 +207,11 @@ impl World {
             };
             match work {
                 Work::Again(input) => self.step(server, life, now, *input)?,
+                Work::Gone(ticket, owner) => {
+                    let flight = live.flight.as_ref().map(|flight| flight.seq);
+                    self.step(server, life, now, Input::CallerGone(ticket))?;
+                    self.checks.caller_gone(owner, flight);
+                }
                 Work::Open(stream, conn) => {
                     live.streams.insert(stream, conn);
                 }
@@ -233,6 +240,19 @@ impl World {
                     self.step(server, life, now, input)?;
                 }
             }
+        }
+    }
+
+    /// A caller is gone. One that was answered, or whose request has not been stepped, is not missed.
+    pub(crate) fn hung_up(&mut self, server: usize, call: CallId, owner: Option<String>) {
+        let Phase::Ready(live) = &mut self.servers[server].phase else {
+            return;
+        };
+        let ticket = live.tickets.iter().find(|(_, it)| **it == call);
+        if let Some(ticket) = ticket.map(|(ticket, _)| *ticket) {
+            live.tickets.remove(&ticket);
+            live.queue.push_back(Work::Gone(ticket, owner));
+            self.wake_server(server);
         }
     }
 

@@ -16,6 +16,7 @@ mod streams;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use drumtower_core::engine::{self, Boot, Engine};
+use drumtower_core::model::Member;
 use drumtower_server::driver::boot::{self, Taken};
 
 use crate::clock::{At, Clock, MS, SECOND};
@@ -87,6 +88,9 @@ impl World {
         if !matches!(self.servers[server].phase, Phase::Down) {
             return;
         }
+        if self.weather.outage > self.at {
+            return self.push(self.weather.outage, Event::StartServer { server });
+        }
         self.servers[server].believed_offset = None;
         self.begin_life(server, 0);
     }
@@ -112,7 +116,9 @@ impl World {
             return;
         }
         let options = &self.servers[server].options;
-        let taken = match boot::take(options, &mut self.store, &self.reader) {
+        let member = Member::alone(&options.server.0);
+        let took = boot::take(&member, options.session_ms, &mut self.store, &self.reader);
+        let taken = match took {
             Ok(taken) => taken,
             Err(error) => {
                 self.checks

@@ -54,6 +54,7 @@ impl World {
             protocol: PROTOCOL_MAX,
             server: self.servers[server].options.server.to_string(),
             wall_ms: self.servers[server].clock.now(self.at).wall.0,
+            servers: Vec::new(),
         };
         let body = write(message, Some(&greeting));
         self.send_down(conn, body);

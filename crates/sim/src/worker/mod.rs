@@ -113,6 +113,9 @@ impl World {
         if self.workers[index].live.is_some() {
             return;
         }
+        if self.weather.outage > self.at {
+            return self.push(self.weather.outage, Event::StartWorker { worker: index });
+        }
         let process = Process(self.number());
         let id = ProcessId(self.random.draw());
         let worker = &mut self.workers[index];
@@ -352,16 +355,7 @@ impl World {
             Action::Start { assign, deadline } => {
                 self.begin_task(worker, process, &assign, deadline);
             }
-            Action::Extend { deadline } => {
-                let lease_ms = self.servers[0].options.terms.lease_ms;
-                // What was over when the echoed heartbeat was sent stays over.
-                let sent = MonoMs(deadline.0.saturating_sub(lease_ms));
-                if let Some(live) = self.workers[worker].live(process) {
-                    for task in live.tasks.values_mut().filter(|it| sent < it.deadline) {
-                        task.deadline = task.deadline.max(deadline);
-                    }
-                }
-            }
+            Action::Extend { deadline } => self.extend_tasks(worker, process, deadline),
             Action::Stop { attempt, reason } => self.stop_task(worker, process, attempt, reason),
             Action::Abort { attempt } => self.abort_task(worker, process, attempt),
             Action::CheckpointSettled {

@@ -1,5 +1,6 @@
 //! What runs on a worker: time passes, it says how far it is, and then it has succeeded or failed.
 
+use drumtower_core::fault::{Fault, armed};
 use drumtower_core::model::{MonoMs, RunId, WallMs};
 use drumtower_proto::worker::v1 as wire;
 use drumtower_sdk::session::{Attempt, StopReason};
@@ -211,6 +212,27 @@ impl World {
         }
     }
 
+    /// The lease of a worker is prolonged. What was over when the echoed heartbeat was sent stays over.
+    pub(super) fn extend_tasks(&mut self, worker: usize, process: Process, deadline: MonoMs) {
+        let mono = self.workers[worker].clock.mono(self.at);
+        let lease_ms = self.servers[0].options.terms.lease_ms;
+        let sent = MonoMs(deadline.0.saturating_sub(lease_ms));
+        let Some(live) = self.workers[worker].live(process) else {
+            return;
+        };
+        let mut revived = Vec::new();
+        for task in live.tasks.values_mut() {
+            if sent < task.deadline || armed(Fault::RenewedAfterExpiry) {
+                let revives = task.deadline <= mono && mono < deadline;
+                revived.extend(revives.then_some(task.run));
+                task.deadline = task.deadline.max(deadline);
+            }
+        }
+        for run in revived {
+            self.check_revived(worker, run);
+        }
+    }
+
     /// The supervisor's own clock: it kills at the end of the lease, whatever its worker does.
     pub(crate) fn deadline(&mut self, worker: usize, process: Process, attempt: Attempt) {
         let mono = self.workers[worker].clock.mono(self.at);
@@ -244,6 +266,7 @@ impl World {
             .attempt_finished(attempt, ended.words(lasted / MS));
         note!(self, "worker {worker} ends {} as {ended:?}", task.run);
         self.check_lasted(worker, &task);
+        self.still_draining();
         // What a task does after its lease is nobody's word any more.
         if mono < task.deadline {
             self.checks.task_done(&task, outcome, wall);

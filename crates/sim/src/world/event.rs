@@ -176,6 +176,16 @@ pub enum Event {
     Timeout {
         call: CallId,
     },
+    /// A caller gives up for good.
+    HangUp {
+        call: CallId,
+    },
+    /// A server notices that a caller is gone; `owner` asked for a lock and does not ask again.
+    HungUp {
+        server: usize,
+        call: CallId,
+        owner: Option<String>,
+    },
     Trouble {
         index: usize,
     },
@@ -208,7 +218,8 @@ impl Event {
             | Self::Turn { server, .. }
             | Self::Answered { server, .. }
             | Self::Resubmit { server, .. }
-            | Self::Loaded { server, .. } => Place::Server(*server),
+            | Self::Loaded { server, .. }
+            | Self::HungUp { server, .. } => Place::Server(*server),
             Self::Dialled { conn } | Self::Up { conn, .. } | Self::GoneUp { conn } => {
                 Place::Conn(*conn, Side::Server)
             }
@@ -233,6 +244,7 @@ impl Event {
             | Self::Reply { .. }
             | Self::Copy { .. }
             | Self::Timeout { .. }
+            | Self::HangUp { .. }
             | Self::Trouble { .. }
             | Self::Calm
             | Self::Poll => Place::Elsewhere,

@@ -121,6 +121,7 @@ impl World {
             self.plan.figures.jobs,
             self.plan.calm_at.0 / 1_000_000
         );
+        self.look_at_clocks();
         for server in 0..self.servers.len() {
             self.push(At(0), Event::StartServer { server });
         }
@@ -281,6 +282,12 @@ impl World {
             Event::Reply { call, said } => self.reply(call, said),
             Event::Copy { client, deed } => self.copy(client, &deed),
             Event::Timeout { call } => self.timeout(call),
+            Event::HangUp { call } => self.hang_up(call),
+            Event::HungUp {
+                server,
+                call,
+                owner,
+            } => self.hung_up(server, call, owner),
             Event::Trouble { index } => self.trouble(index),
             Event::Calm => self.calm_down(),
             Event::Poll => self.poll(),

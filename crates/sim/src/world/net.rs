@@ -39,6 +39,13 @@ pub struct Way {
     last: At,
 }
 
+impl Conn {
+    /// Whether everything arrives on both sides.
+    pub(crate) fn is_whole(&self) -> bool {
+        !self.up.cut && !self.down.cut
+    }
+}
+
 impl World {
     pub(crate) fn latency(&mut self) -> u64 {
         let most = if self.at < self.weather.slow_network.0 {

@@ -1,6 +1,6 @@
 //! Trouble happens, and ends.
 
-use drumtower_core::model::RunState;
+use drumtower_core::model::{JobId, OnFull, OverlapPolicy, Run, RunState, SegmentSet};
 use drumtower_store::{JobFilter, Read, RunFilter};
 
 use super::event::{Event, Side};
@@ -218,11 +218,18 @@ impl World {
         // One after the other, each at the slowest rate and tried again.
         let work_us = live as u64 * (4 * self.plan.figures.longest_task_ms * MS + 4 * SECOND);
         // What waits for its turn waits for every retry, and every probe of a breaker, of those before it.
-        let turns_us = self.queued_runs() as u64 * 2 * MINUTE;
-        // Whatever waits for longer than two hours has been forgotten: queues let go of what is older than an hour.
+        let turns_us = (self.queued_runs() as u64 + self.times_left()) * 2 * MINUTE;
         let bound = 15 * MINUTE + 6 * lease_us + work_us + turns_us;
-        self.checks.drained_by = self.at.plus(bound.min(120 * MINUTE));
+        self.checks.drained_at_last = self.at.plus(bound);
+        self.still_draining();
         self.push(self.at.plus(SECOND), Event::Poll);
+    }
+
+    /// A task has come to its end, or all is calm from now on. What waits while nothing comes to its end for two hours has been
+    /// forgotten: no task takes that long, and queues let go of what is older than an hour.
+    pub(crate) fn still_draining(&mut self) {
+        let by = self.at.plus(120 * MINUTE);
+        self.checks.drained_by = by.min(self.checks.drained_at_last);
     }
 
     fn queued_runs(&self) -> usize {
@@ -266,7 +273,9 @@ impl World {
         let connected = self.workers.iter().all(Worker::is_connected);
         let quiet = self.calls.is_empty() && connected && self.is_quiet(self.owner);
         let filling = self.idle_backfills();
-        if busy.is_empty() && runs.is_empty() && filling.is_empty() && quiet {
+        let untold = self.reader.endings(&SegmentSet::ALL, 1);
+        let told = untold.is_ok_and(|endings| endings.is_empty());
+        if busy.is_empty() && runs.is_empty() && filling.is_empty() && told && quiet {
             note!(self, "drained");
             self.check_end();
             self.finish();
@@ -279,7 +288,7 @@ impl World {
                 .map(|run| format!("{} {} parked {:?}", run.id, run.state.as_str(), run.parked))
                 .collect();
             let words = format!(
-                "not drained: {} jobs not paused, {} runs ({}), backfills without runs {filling:?}, all workers connected: {connected}, {} calls open, server quiet: {}",
+                "not drained: {} jobs not paused, {} runs ({}), backfills without runs {filling:?}, all workers connected: {connected}, {} calls open, all ends told: {told}, server quiet: {}",
                 busy.len(),
                 runs.len(),
                 some.join(", "),
@@ -296,23 +305,56 @@ impl World {
     }
 
     /// Runs that have not ended and whose time has come, or that are tried again soon.
-    fn due_runs(&self) -> Vec<drumtower_core::model::Run> {
+    fn due_runs(&self) -> Vec<Run> {
         let states = vec![RunState::Pending, RunState::Scheduled, RunState::Running];
         let filter = RunFilter {
             states,
             ..RunFilter::default()
         };
-        let now = self.servers[self.owner].clock.now(self.at).wall;
         let page = self
             .reader
             .runs(&filter, None, usize::MAX)
             .unwrap_or_default();
         let runs = page.runs.into_iter();
-        let soon = |run: &drumtower_core::model::Run| match run.attempts.is_empty() {
+        // Who waits for its turn waits as long as those before it: a clock that was ahead may have put them off for hours.
+        let waits = |run: &Run| {
+            let key = run.standing.key.as_deref();
+            let full = |overlap: &OverlapPolicy| {
+                // One that is to start later stops for nobody else.
+                overlap.on_full != OnFull::CancelOld && self.is_full_of_later(run.job, key, overlap)
+            };
+            run.standing.queued && self.overlap_of(run.job).as_ref().is_some_and(full)
+        };
+        runs.filter(|run| !self.is_put_off(run) && !waits(run))
+            .collect()
+    }
+
+    /// Whether a run is to start later, and later than it is soon tried again.
+    fn is_put_off(&self, run: &Run) -> bool {
+        let now = self.servers[self.owner].clock.now(self.at).wall;
+        let soon = match run.attempts.is_empty() {
             true => now,
             false => now.plus(SOON_MS),
         };
-        runs.filter(|run| run.ready() <= soon(run)).collect()
+        run.ready() > soon
+    }
+
+    pub(crate) fn overlap_of(&self, job: JobId) -> Option<OverlapPolicy> {
+        let job = self.reader.job(job).ok().flatten()?;
+        job.version.spec.overlap.parsed("overlap").ok()
+    }
+
+    /// Whether every place of a job, or of a key of it, is taken by a run that is to start later.
+    pub(crate) fn is_full_of_later(
+        &self,
+        job: JobId,
+        key: Option<&str>,
+        overlap: &OverlapPolicy,
+    ) -> bool {
+        let live = self.reader.live_runs(job, key, usize::MAX);
+        let live = live.unwrap_or_default();
+        let put_off = live.iter().filter(|run| self.is_put_off(run)).count();
+        overlap.most().is_some_and(|most| put_off >= most as usize)
     }
 
     /// Lets go of a stream on one side, once.

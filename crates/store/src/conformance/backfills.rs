@@ -2,8 +2,8 @@
 
 use drumtower_core::change::{BackfillChange, ChangeSet, Prune, RunChange};
 use drumtower_core::model::{
-    BackfillId, BackfillMark, BackfillRow, BackfillState, JobId, JsonText, Limits, Origin, RunId,
-    WallMs,
+    BackfillHold, BackfillId, BackfillMark, BackfillRow, BackfillState, JobId, JsonText, Limits,
+    Obedience, Origin, RunId, WallMs,
 };
 
 use super::World;
@@ -49,6 +49,9 @@ pub fn steps(world: &mut World) {
         cursor: Some(T0.plus(5)),
         live: vec![RunId(7), RunId(9)],
         made: 2,
+        overlap: Obedience::Obey,
+        force: true,
+        held: Some(BackfillHold::Breaker),
         step: 2,
         ..row.clone()
     };
@@ -104,6 +107,7 @@ pub fn lists(world: &mut World) {
         job: Some(JobId(2)),
         states: states.clone(),
         open: false,
+        within: None,
     };
     let wanted = newest(&|row| row.job == JobId(2) && states.contains(&row.state));
     assert!(!wanted.is_empty());
@@ -148,7 +152,9 @@ pub fn runs(world: &mut World) {
         run
     };
     let all = [run(1, Some(mine)), run(2, None), run(3, Some(other))];
-    world.commit(sample::runs(all.clone().map(RunChange::Insert)));
+    world.commit(sample::runs(
+        all.clone().map(|run| RunChange::Insert(Box::new(run))),
+    ));
     let filter = RunFilter {
         backfill: Some(mine),
         ..RunFilter::default()
@@ -159,4 +165,39 @@ pub fn runs(world: &mut World) {
         ..RunFilter::default()
     };
     assert_eq!(super::all_runs(world.read(), &filter, 2).len(), 3);
+}
+
+/// What one namespace has beyond its bound is no other's loss.
+pub fn each_namespace_has_its_own_bound(world: &mut World) {
+    let most = Limits::BACKFILLS_KEPT as i64;
+    let over = |n: i64, namespace: &str| {
+        let mut row = sample::backfill(n, 1);
+        row.namespace = sample::namespace(namespace);
+        row.state = BackfillState::Cancelled;
+        row.ended = Some(T0.plus(n));
+        row
+    };
+    let few: Vec<BackfillRow> = (0..3).map(|n| over(n, "few")).collect();
+    let many: Vec<BackfillRow> = (3..most + 5).map(|n| over(n, "many")).collect();
+    for rows in few.chunks(9).chain(many.chunks(2_000)) {
+        let mut set = ChangeSet::default();
+        for row in rows {
+            set.backfills.extend(change(None, row).backfills);
+        }
+        world.commit(set);
+    }
+    // It is counted now and then only.
+    for _ in 0..64 {
+        world.commit(ChangeSet {
+            prune: Some(Prune {
+                now: T0,
+                limit: 1_000,
+            }),
+            ..ChangeSet::default()
+        });
+    }
+    assert!(few.iter().all(|row| get(world, row.id).is_some()));
+    let there = many.iter().map(|row| get(world, row.id).is_some());
+    let there: Vec<bool> = there.take(4).collect();
+    assert_eq!(there, [false, false, true, true]);
 }

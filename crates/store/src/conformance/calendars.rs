@@ -2,7 +2,7 @@
 
 use drumtower_core::change::{ChangeSet, JobChange};
 use drumtower_core::model::{
-    Actor, CalendarRef, CalendarVersion, JobRow, Limits, SweepCause, SweepRow,
+    Actor, CalendarRef, CalendarVersion, JobRow, Limits, SegmentSet, SweepCause, SweepRow,
 };
 
 use super::World;
@@ -124,7 +124,7 @@ pub fn users(world: &mut World) {
         let of = calendar("default", name);
         let jobs = world
             .read()
-            .calendar_users(&of, after.map(job_id), limit)
+            .calendar_users(&SegmentSet::ALL, &of, after.map(job_id), limit)
             .expect("they are read");
         for job in &jobs {
             let same = world.read().job(job.row.id).expect("it is read");
@@ -177,7 +177,7 @@ pub fn by_id(world: &mut World) {
     let ids = |after: Option<u64>, limit| {
         let jobs = world
             .read()
-            .jobs_by_id(after.map(job_id), limit)
+            .jobs_by_id(&SegmentSet::ALL, after.map(job_id), limit)
             .expect("they are read");
         for job in &jobs {
             let same = world.read().job(job.row.id).expect("it is read");
@@ -192,7 +192,11 @@ pub fn by_id(world: &mut World) {
     assert_eq!(ids(Some(5), 9), []);
     let none = world
         .read()
-        .jobs_by_id(Some(drumtower_core::model::JobId(u64::MAX)), 9)
+        .jobs_by_id(
+            &SegmentSet::ALL,
+            Some(drumtower_core::model::JobId(u64::MAX)),
+            9,
+        )
         .expect("they are read");
     assert_eq!(none, []);
 }

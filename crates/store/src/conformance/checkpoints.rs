@@ -26,7 +26,7 @@ fn found(world: &World, run: RunId) -> Option<Checkpoint> {
 
 fn made(run: &Run) -> ChangeSet {
     ChangeSet {
-        runs: [(run.id, RunChange::Insert(run.clone()))].into(),
+        runs: [(run.id, RunChange::Insert(Box::new(run.clone())))].into(),
         ..ChangeSet::default()
     }
 }
@@ -63,7 +63,7 @@ pub fn pruned(world: &mut World) {
     world.commit(put(run.id, Some(checkpoint(1, b"half"))));
     let ended = sample::ended(run.clone(), RunState::Failed, 5);
     world.commit(ChangeSet {
-        runs: [(run.id, RunChange::Finish(ended))].into(),
+        runs: [(run.id, RunChange::Finish(Box::new(ended)))].into(),
         ..ChangeSet::default()
     });
     assert_eq!(found(world, run.id), Some(checkpoint(1, b"half")));

@@ -1,10 +1,10 @@
 //! The fence of a session, and that a set is applied whole or not at all.
 
 use drumtower_core::change::{ChangeSet, JobChange, RunChange};
-use drumtower_core::model::{Actor, Epoch, SegmentId, SegmentRow, SessionId};
+use drumtower_core::model::{Actor, Epoch, Home, Member, SegmentId, SegmentRow, SessionId, WallMs};
 
-use super::World;
 use super::sample::{self, job_id, run_id};
+use super::{SESSION_MS, World};
 use crate::{Commit, Error};
 
 fn raise_mark(segment: u16, owner: SessionId, epoch: u64, id_mark: u64) -> ChangeSet {
@@ -33,7 +33,7 @@ pub fn commits_in_order(world: &mut World) {
         assert_eq!((row.seq, row.revoked), (seq, false));
         let clock = world.store().clock().expect("there is a clock");
         assert!(
-            row.expires.since(clock) > 0 && row.expires.since(clock) <= 3_000,
+            row.expires.since(clock) > 0 && row.expires.since(clock) <= SESSION_MS,
             "it ends within its extension"
         );
     }
@@ -110,11 +110,11 @@ pub fn revoked(world: &mut World) {
 
 pub fn resubmission(world: &mut World) {
     world.commit(sample::new_jobs([sample::job_row(1, "default", "one")]));
-    let changes = world.next(sample::runs([RunChange::Insert(sample::run(
+    let changes = world.next(sample::runs([RunChange::Insert(Box::new(sample::run(
         0,
         1,
         job_id(1),
-    ))]));
+    )))]));
     assert_eq!(
         world.store().commit(&changes).expect("it is answered"),
         Commit::Done
@@ -163,11 +163,36 @@ pub fn take_over(world: &mut World) {
 
 pub fn segments_only_grow(world: &mut World) {
     let me = world.session();
-    world.commit(raise_mark(5, me, 3, 100));
-    world.refuse(raise_mark(5, me, 2, 200));
-    world.refuse(raise_mark(5, me, 3, 99));
-    world.commit(raise_mark(5, SessionId(0), 3, 100));
-    world.refuse(raise_mark(1024, me, 9, 9));
+    world.refuse(raise_mark(5, me, 0, 100));
+    world.refuse(raise_mark(5, me, 2, 100));
+    world.commit(raise_mark(5, me, 1, 100));
+    world.refuse(raise_mark(5, me, 0, 200));
+    world.refuse(raise_mark(5, me, 1, 99));
+    world.commit(raise_mark(5, me, 1, 300));
+    world.refuse(raise_mark(5, SessionId(999), 1, 300));
+    world.commit(raise_mark(5, SessionId(0), 1, 300));
+    world.refuse(raise_mark(5, me, 1, 400));
+    world.commit(raise_mark(5, me, 2, 400));
+    world.refuse(raise_mark(1024, me, 1, 9));
+}
+
+/// Of several that find a segment without an owner, or one whose session has ended, one takes it.
+pub fn taken_once(world: &mut World) {
+    let dead = world.session();
+    world.commit(raise_mark(5, dead, 1, 100));
+    let take = |revoke: &[SessionId], taker, epoch| ChangeSet {
+        revoke: revoke.to_vec(),
+        ..raise_mark(5, taker, epoch, 100)
+    };
+    let second = world.new_session();
+    world.refuse(take(&[], second, 2));
+    world.commit(take(&[dead], second, 2));
+    let third = world.new_session();
+    // It read the row before: nothing of what it sends is done.
+    world.refuse(take(&[dead], third, 2));
+    world.refuse(take(&[], third, 3));
+    let segments = world.read().segments().expect("they are read");
+    assert_eq!((segments[5].owner, segments[5].epoch), (second, Epoch(2)));
 }
 
 pub fn session_ids(world: &mut World) {
@@ -175,20 +200,87 @@ pub fn session_ids(world: &mut World) {
     for _ in 0..3 {
         let id = world
             .store()
-            .begin_session(&Actor::new("server-2"), 1_000)
+            .begin_session(&Member::alone("server-2"), 1_000)
             .expect("a session begins");
         assert!(id > last);
         last = id;
     }
 }
 
+pub fn members(world: &mut World) {
+    let member = Member {
+        server: Actor::new("server-3"),
+        address: Some("https://server-3:7070".to_owned()),
+        version: "1.2.3".to_owned(),
+        home: world.store().is_shared().then_some(Home(u64::MAX - 7)),
+    };
+    let id = world
+        .store()
+        .begin_session(&member, 1_000)
+        .expect("a session begins");
+    world.reopen();
+    let row = world.store().session(id).expect("it is read");
+    assert_eq!(row.map(|row| row.member), Some(member.clone()));
+    let live = world.store().live_sessions().expect("they are read");
+    assert!(live.iter().any(|row| row.id == id && row.member == member));
+    let (now, seen) = world.read().sessions().expect("they are read");
+    assert_eq!(seen, live);
+    let left = live.last().map(|row| row.expires.since(now));
+    assert!(left.is_some_and(|left| left <= 1_000), "by the same clock");
+}
+
+pub fn owners(world: &mut World) {
+    let all = usize::from(SegmentId::COUNT);
+    let owners = |world: &mut World| {
+        let owners = world.read().owners().expect("they are read").into_iter();
+        let owners = owners.map(|it| (it.session, it.first, it.segments));
+        owners.collect::<Vec<_>>()
+    };
+    assert_eq!(owners(world), [(SessionId(0), SegmentId(0), all)]);
+    let (me, is_shared) = (world.session(), world.store().is_shared());
+    let tenures = |world: &mut World, since| {
+        let rows = world.read().tenures(since).expect("they are read");
+        rows.into_iter().map(|row| row.id).collect::<Vec<_>>()
+    };
+    // A session that owns nothing is not remembered as an owner, whatever it commits.
+    world.commit(ChangeSet::default());
+    assert_eq!(tenures(world, WallMs(0)), []);
+    world.commit(raise_mark(0, me, 1, 4));
+    world.commit(raise_mark(7, me, 1, 4));
+    let expected = [(SessionId(0), SegmentId(1), all - 2), (me, SegmentId(0), 2)];
+    assert_eq!(owners(world), expected);
+    let row = world.store().session(me).expect("it is read");
+    let row = row.expect("it is there");
+    let kept: &[SessionId] = if is_shared { &[me] } else { &[] };
+    assert_eq!(tenures(world, WallMs(0)), kept);
+    assert_eq!(tenures(world, row.expires), kept);
+    assert_eq!(tenures(world, row.expires.plus(1)), []);
+    let took = row.took;
+    // Once it is revoked it is remembered, and so is when it began to own.
+    let taker = world.new_session();
+    world.commit(ChangeSet {
+        revoke: vec![me],
+        ..raise_mark(0, taker, 2, 4)
+    });
+    world.reopen();
+    let both = if is_shared {
+        vec![me, taker]
+    } else {
+        Vec::new()
+    };
+    assert_eq!(tenures(world, WallMs(0)), both);
+    let old = world.store().session(me).expect("it is read");
+    assert_eq!(old.map(|row| row.took), Some(took));
+    assert!(!is_shared || took.is_some_and(|at| at <= row.expires));
+}
+
 pub fn atomic(world: &mut World) {
     let me = world.session();
     let mut changes = sample::new_jobs([sample::job_row(1, "default", "one")]);
-    changes.segments = raise_mark(5, me, 4, 4).segments;
+    changes.segments = raise_mark(5, me, 1, 4).segments;
     changes.runs = sample::runs([
-        RunChange::Insert(sample::run(0, 1, job_id(1))),
-        RunChange::Update(sample::run(0, 2, job_id(1))),
+        RunChange::Insert(Box::new(sample::run(0, 1, job_id(1)))),
+        RunChange::Update(Box::new(sample::run(0, 2, job_id(1)))),
     ])
     .runs;
     world.refuse(changes.clone());
@@ -222,14 +314,14 @@ pub fn shape(world: &mut World) {
         drumtower_core::model::RunState::Completed,
         5,
     );
-    world.refuse(sample::runs([RunChange::Insert(done.clone())]));
-    world.refuse(sample::runs([RunChange::InsertFinished(sample::run(
-        0, 1, job,
+    world.refuse(sample::runs([RunChange::Insert(Box::new(done.clone()))]));
+    world.refuse(sample::runs([RunChange::InsertFinished(Box::new(
+        sample::run(0, 1, job),
     ))]));
     let mut changes = ChangeSet::default();
     changes
         .runs
-        .insert(run_id(0, 2), RunChange::InsertFinished(done));
+        .insert(run_id(0, 2), RunChange::InsertFinished(Box::new(done)));
     world.refuse(changes);
     let mut changes = ChangeSet::default();
     changes.jobs.insert(

@@ -63,7 +63,12 @@ pub fn by_job(world: &mut World) {
     let active: Vec<Run> = (0..9)
         .map(|n| sample::run(n * 17, 900 + n as u64, job_id(n as u64 % 3)))
         .collect();
-    world.commit(sample::runs(active.iter().cloned().map(RunChange::Insert)));
+    world.commit(sample::runs(
+        active
+            .iter()
+            .cloned()
+            .map(|run| RunChange::Insert(Box::new(run))),
+    ));
     all.extend(active);
     for job in 0..3 {
         let of: Vec<Run> = all
@@ -85,7 +90,7 @@ pub fn by_job(world: &mut World) {
 pub fn failed(world: &mut World) {
     let all = many(world);
     let active = sample::running(sample::run(500, 1, job_id(0)));
-    world.commit(sample::runs([RunChange::Insert(active.clone())]));
+    world.commit(sample::runs([RunChange::Insert(Box::new(active.clone()))]));
     let wanted: [&[RunState]; 4] = [
         &[RunState::Failed],
         &[RunState::Cancelled],
@@ -106,7 +111,12 @@ pub fn everything(world: &mut World) {
     let active: Vec<Run> = (0..5)
         .map(|n| sample::run(n * 31, 900 + n as u64, job_id(1)))
         .collect();
-    world.commit(sample::runs(active.iter().cloned().map(RunChange::Insert)));
+    world.commit(sample::runs(
+        active
+            .iter()
+            .cloned()
+            .map(|run| RunChange::Insert(Box::new(run))),
+    ));
     all.extend(active);
     expect(world, &RunFilter::default(), all.clone());
     let from = run_id(75, 0);
@@ -127,11 +137,15 @@ pub fn late(world: &mut World) {
     let old: Vec<Run> = (0..4)
         .map(|n| sample::run(n, 500 + n as u64, job_id(n as u64 % 3)))
         .collect();
-    world.commit(sample::runs(old.iter().cloned().map(RunChange::Insert)));
+    world.commit(sample::runs(
+        old.iter()
+            .cloned()
+            .map(|run| RunChange::Insert(Box::new(run))),
+    ));
     let mut all = many(world);
     for run in old {
         let run = sample::ended(run, RunState::Completed, 3_600_000);
-        world.commit(sample::runs([RunChange::Finish(run.clone())]));
+        world.commit(sample::runs([RunChange::Finish(Box::new(run.clone()))]));
         assert_eq!(
             world.read().run(run.id).expect("it is read").as_ref(),
             Some(&run)
@@ -146,7 +160,7 @@ pub fn late(world: &mut World) {
 pub fn filters(world: &mut World) {
     let mut all = many(world);
     let active = sample::run(60, 900, job_id(2));
-    world.commit(sample::runs([RunChange::Insert(active.clone())]));
+    world.commit(sample::runs([RunChange::Insert(Box::new(active.clone()))]));
     all.push(active);
     let mut known = ids(&all);
     known.sort_unstable();

@@ -3,7 +3,7 @@
 use drumtower_core::change::{ChangeSet, JobChange, RunChange, ScheduleChange};
 use drumtower_core::model::{
     Actor, BreakerRow, JobId, JobRow, JsonText, Open, Origin, Pause, Places, Run, RunState,
-    ScheduleRow, Standing, Unfired, UnfiredReason, WallMs,
+    ScheduleRow, SegmentSet, Standing, Unfired, UnfiredReason, WallMs,
 };
 
 use super::World;
@@ -284,6 +284,21 @@ pub fn list(world: &mut World) {
         assert_eq!(listed(&beginning("c", Some("x")), limit), ["x/c"]);
         assert_eq!(listed(&beginning("", Some("y")), limit), everything[5..]);
         assert!(listed(&beginning("cc", Some("x")), limit).is_empty());
+        let found = |search: &str, within: Option<&str>| JobFilter {
+            namespace: within.map(namespace),
+            search: Some(search.to_owned()),
+            ..JobFilter::default()
+        };
+        assert_eq!(listed(&found("/a", None), limit), ["x/a", "y/a"]);
+        assert_eq!(listed(&found("y/", None), limit), everything[5..]);
+        assert_eq!(listed(&found("eam=bill", None), limit), ["x/c", "y/c"]);
+        assert_eq!(listed(&found("billing", Some("y")), limit), ["y/c"]);
+        assert!(listed(&found("nobody", None), limit).is_empty());
+        let both = JobFilter {
+            labels: vec![("team".to_owned(), "other".to_owned())],
+            ..found("c", None)
+        };
+        assert!(listed(&both, limit).is_empty());
     }
 }
 
@@ -307,7 +322,7 @@ pub fn due(world: &mut World) {
     let ids = |after, limit| {
         let jobs = world
             .read()
-            .jobs_due(T0.plus(90), after, limit)
+            .jobs_due(&SegmentSet::ALL, T0.plus(90), after, limit)
             .expect("they are read");
         jobs.iter().map(|job| job.row.id).collect::<Vec<_>>()
     };
@@ -336,7 +351,9 @@ pub fn live_scheduled(world: &mut World) {
         scheduled(3, 2),
         sample::run(0, 4, job_id(1)),
     ];
-    world.commit(sample::runs(runs.map(RunChange::Insert)));
+    world.commit(sample::runs(
+        runs.map(|run| RunChange::Insert(Box::new(run))),
+    ));
     let live = |world: &World, job| {
         world
             .read()
@@ -348,17 +365,17 @@ pub fn live_scheduled(world: &mut World) {
     assert_eq!((live(world, 1), live(world, 2)), (2, 1));
     let due = world
         .read()
-        .jobs_due(WallMs(i64::MAX), None, 10)
+        .jobs_due(&SegmentSet::ALL, WallMs(i64::MAX), None, 10)
         .expect("they are read");
     assert_eq!(
         due.iter().map(|job| job.live_scheduled).collect::<Vec<_>>(),
         [2, 1]
     );
-    world.commit(sample::runs([RunChange::Finish(sample::ended(
+    world.commit(sample::runs([RunChange::Finish(Box::new(sample::ended(
         scheduled(1, 1),
         RunState::Failed,
         9,
-    ))]));
+    )))]));
     assert_eq!((live(world, 1), live(world, 2)), (1, 1));
 }
 
@@ -396,7 +413,9 @@ pub fn tallies(world: &mut World) {
         run(8, 1, Origin::Api, queued(keyed("7"))),
         run(9, 2, Origin::Schedule, usual.clone()),
     ];
-    world.commit(sample::runs(runs.clone().map(RunChange::Insert)));
+    world.commit(sample::runs(
+        runs.clone().map(|run| RunChange::Insert(Box::new(run))),
+    ));
     let record = |world: &World, job| {
         let record = world.read().job(job_id(job)).expect("it is read");
         record.expect("it is there")
@@ -429,11 +448,11 @@ pub fn tallies(world: &mut World) {
         standing: usual.clone(),
         ..waits
     };
-    world.commit(sample::runs([RunChange::Update(turn)]));
+    world.commit(sample::runs([RunChange::Update(Box::new(turn))]));
     assert_eq!(record(world, 1).tallies.own, places(3, 0));
     assert_eq!(live(world, None, 9), ids(&[1, 2, 5]));
     let ended = sample::ended(runs[1].clone(), RunState::Completed, 9);
-    world.commit(sample::runs([RunChange::Finish(ended)]));
+    world.commit(sample::runs([RunChange::Finish(Box::new(ended))]));
     assert_eq!(live(world, None, 9), ids(&[1, 5]));
 }
 
@@ -452,7 +471,10 @@ pub fn breakers(world: &mut World) {
         ..ChangeSet::default()
     };
     let found = |world: &World| {
-        let jobs = world.read().jobs_by_id(None, 9).expect("they are read");
+        let jobs = world
+            .read()
+            .jobs_by_id(&SegmentSet::ALL, None, 9)
+            .expect("they are read");
         jobs.into_iter().map(|job| job.breaker).collect::<Vec<_>>()
     };
     assert_eq!(found(world), [None, None]);

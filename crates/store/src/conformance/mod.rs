@@ -8,6 +8,7 @@ mod backfills;
 mod calendars;
 mod checkpoints;
 mod fencing;
+mod followers;
 mod history;
 mod jobs;
 mod keys;
@@ -17,11 +18,12 @@ mod retention;
 mod rollups;
 mod runs;
 pub mod sample;
+mod scope;
 mod starts;
 mod system;
 
 use drumtower_core::change::ChangeSet;
-use drumtower_core::model::{Actor, Run, RunId, SessionId};
+use drumtower_core::model::{Member, Run, RunId, SessionId};
 
 use crate::{Commit, Error, Read, RunFilter, Store};
 
@@ -63,7 +65,17 @@ pub const EXERCISES: &[Exercise] = &[
         fencing::take_over,
     ),
     ("epochs and marks do not fall", fencing::segments_only_grow),
+    ("a segment is taken by one", fencing::taken_once),
     ("session ids are not reused", fencing::session_ids),
+    ("a session says whose it is", fencing::members),
+    (
+        "owners are told with how much they own, and when they took it",
+        fencing::owners,
+    ),
+    (
+        "a change of tokens or settings is counted",
+        system::definitions,
+    ),
     ("a set with one bad row changes nothing", fencing::atomic),
     ("rows under foreign keys are refused", fencing::shape),
     ("a job is read by name and by id", jobs::read),
@@ -75,6 +87,10 @@ pub const EXERCISES: &[Exercise] = &[
         jobs::list,
     ),
     ("due jobs come in order", jobs::due),
+    (
+        "what a loop reads is confined to its segments",
+        scope::confined,
+    ),
     (
         "live scheduled runs are counted, parked ones too",
         jobs::live_scheduled,
@@ -88,6 +104,18 @@ pub const EXERCISES: &[Exercise] = &[
         jobs::breakers,
     ),
     ("unfired ranges are kept and extended", jobs::unfired),
+    (
+        "who follows a job is told by the definitions",
+        followers::followed,
+    ),
+    (
+        "what has come of the jobs before is kept, replaced and removed",
+        followers::waits,
+    ),
+    (
+        "ends are kept until every follower was told",
+        followers::endings,
+    ),
     (
         "jobs come in order of id, without deleted ones",
         calendars::by_id,
@@ -190,6 +218,10 @@ pub const EXERCISES: &[Exercise] = &[
         "old backfills go in small steps, open ones stay",
         backfills::old_ones_go,
     ),
+    (
+        "each namespace has its own bound of backfills",
+        backfills::each_namespace_has_its_own_bound,
+    ),
     ("runs are found by their backfill", backfills::runs),
     (
         "a job's versions are listed newest first",
@@ -212,6 +244,9 @@ pub const EXERCISES: &[Exercise] = &[
     ),
     ("a run may end and go at once", retention::at_once),
 ];
+
+/// How long a session goes on after each commit. A commit may take half of that, and no exercise is about being slow.
+pub const SESSION_MS: i64 = 60_000;
 
 /// Puts a store through every exercise. `open` is called once for each, for an opener of an empty store.
 pub fn run_all(mut fresh: impl FnMut() -> Open, reopen_each_time: bool) {
@@ -255,7 +290,7 @@ impl World {
     pub fn new_session(&mut self) -> SessionId {
         let session = self
             .store()
-            .begin_session(&Actor::new("server-1"), 3_000)
+            .begin_session(&Member::alone("server-1"), SESSION_MS)
             .expect("a session begins");
         (self.session, self.seq) = (session, 0);
         session
@@ -287,7 +322,7 @@ impl World {
         ChangeSet {
             session: self.session,
             seq: self.seq + 1,
-            extend_ms: 3_000,
+            extend_ms: SESSION_MS,
             ..changes
         }
     }

@@ -2,8 +2,8 @@
 
 use drumtower_core::change::RunChange::{Finish, Insert, InsertFinished, Update};
 use drumtower_core::model::{
-    Actor, BackfillId, BackfillMark, CancelRequest, JobId, JsonText, Limits, LogLocator, Origin,
-    Retention, Run, RunId, RunState, WallMs,
+    Actor, BackfillId, BackfillMark, CancelRequest, Home, JobId, JsonText, Limits, LogLocator,
+    Origin, Retention, Run, RunId, RunState, SegmentSet, WallMs,
 };
 
 use super::World;
@@ -16,18 +16,18 @@ fn get(world: &World, id: RunId) -> Option<Run> {
 
 pub fn life(world: &mut World) {
     let pending = sample::run(0, 1, job_id(1));
-    world.commit(runs([Insert(pending.clone())]));
+    world.commit(runs([Insert(Box::new(pending.clone()))]));
     assert_eq!(get(world, pending.id), Some(pending.clone()));
     let running = sample::running(pending.clone());
-    world.commit(runs([Update(running.clone())]));
+    world.commit(runs([Update(Box::new(running.clone()))]));
     assert_eq!(get(world, pending.id), Some(running));
     let done = sample::ended(pending.clone(), RunState::Completed, 40);
-    world.commit(runs([Finish(done.clone())]));
+    world.commit(runs([Finish(Box::new(done.clone()))]));
     assert_eq!(get(world, pending.id), Some(done));
     assert!(
         world
             .read()
-            .active_runs(None, 10)
+            .active_runs(&SegmentSet::ALL, None, 10)
             .expect("they are read")
             .is_empty()
     );
@@ -81,6 +81,7 @@ pub fn every_field(world: &mut World) {
         offset: 1 << 40,
         bytes: 99,
         truncated: true,
+        home: Some(Home(u64::MAX - 3)),
     });
     let mut lost = done.clone();
     lost.id = run_id(0, 3);
@@ -89,9 +90,9 @@ pub fn every_field(world: &mut World) {
     lost.attempts[0].started = None;
     lost.transitions.clear();
     world.commit(runs([
-        Insert(parked.clone()),
-        InsertFinished(done.clone()),
-        InsertFinished(lost.clone()),
+        Insert(Box::new(parked.clone())),
+        InsertFinished(Box::new(done.clone())),
+        InsertFinished(Box::new(lost.clone())),
     ]));
     for run in [parked, done, lost] {
         assert_eq!(get(world, run.id), Some(run));
@@ -101,22 +102,22 @@ pub fn every_field(world: &mut World) {
 pub fn insert_twice(world: &mut World) {
     let run = sample::run(0, 1, job_id(1));
     let done = sample::ended(run.clone(), RunState::Completed, 1);
-    world.commit(runs([Insert(run.clone())]));
-    world.refuse(runs([Insert(run.clone())]));
-    world.refuse(runs([InsertFinished(done.clone())]));
-    world.commit(runs([Finish(done.clone())]));
-    world.refuse(runs([Insert(run)]));
-    world.refuse(runs([InsertFinished(done)]));
+    world.commit(runs([Insert(Box::new(run.clone()))]));
+    world.refuse(runs([Insert(Box::new(run.clone()))]));
+    world.refuse(runs([InsertFinished(Box::new(done.clone()))]));
+    world.commit(runs([Finish(Box::new(done.clone()))]));
+    world.refuse(runs([Insert(Box::new(run))]));
+    world.refuse(runs([InsertFinished(Box::new(done))]));
 }
 
 pub fn missing(world: &mut World) {
     let run = sample::run(0, 1, job_id(1));
     let done = sample::ended(run.clone(), RunState::Completed, 1);
-    world.refuse(runs([Update(run.clone())]));
-    world.refuse(runs([Finish(done.clone())]));
-    world.commit(runs([InsertFinished(done.clone())]));
-    world.refuse(runs([Update(run)]));
-    world.refuse(runs([Finish(done)]));
+    world.refuse(runs([Update(Box::new(run.clone()))]));
+    world.refuse(runs([Finish(Box::new(done.clone()))]));
+    world.commit(runs([InsertFinished(Box::new(done.clone()))]));
+    world.refuse(runs([Update(Box::new(run))]));
+    world.refuse(runs([Finish(Box::new(done))]));
 }
 
 pub fn insert_finished(world: &mut World) {
@@ -126,7 +127,7 @@ pub fn insert_finished(world: &mut World) {
         T0.plus(4),
         drumtower_core::model::Reason::Cancelled,
     );
-    world.commit(runs([InsertFinished(cancelled.clone())]));
+    world.commit(runs([InsertFinished(Box::new(cancelled.clone()))]));
     assert_eq!(get(world, cancelled.id), Some(cancelled.clone()));
     let page = world
         .read()
@@ -148,13 +149,17 @@ fn counters(runs: Vec<Run>) -> Vec<u64> {
 
 pub fn active(world: &mut World) {
     let plain = (1..=5).map(|n| sample::run(0, n, job_id(1)));
-    world.commit(runs(plain.chain([parked(6, "k")]).map(Insert)));
-    world.commit(runs([Update(parked(2, "k"))]));
+    world.commit(runs(
+        plain
+            .chain([parked(6, "k")])
+            .map(|run| Insert(Box::new(run))),
+    ));
+    world.commit(runs([Update(Box::new(parked(2, "k")))]));
     let page = |after, limit| {
         counters(
             world
                 .read()
-                .active_runs(after, limit)
+                .active_runs(&SegmentSet::ALL, after, limit)
                 .expect("they are read"),
         )
     };
@@ -162,9 +167,14 @@ pub fn active(world: &mut World) {
     assert_eq!(page(None, 2), [1, 3]);
     assert_eq!(page(Some(run_id(0, 3)), 2), [4, 5]);
     assert!(page(Some(run_id(0, 5)), 2).is_empty());
-    world.commit(runs([Update(sample::run(0, 6, job_id(1)))]));
+    world.commit(runs([Update(Box::new(sample::run(0, 6, job_id(1))))]));
     assert_eq!(
-        counters(world.read().active_runs(None, 10).expect("they are read")),
+        counters(
+            world
+                .read()
+                .active_runs(&SegmentSet::ALL, None, 10)
+                .expect("they are read")
+        ),
         [1, 3, 4, 5, 6]
     );
 }
@@ -173,13 +183,16 @@ fn parked_page(world: &World, key: &str, after: Option<RunId>, limit: usize) -> 
     counters(
         world
             .read()
-            .parked_runs(key, after, limit)
+            .parked_runs(&SegmentSet::ALL, key, after, limit)
             .expect("they are read"),
     )
 }
 
 fn parked_keys(world: &World) -> Vec<(String, u64)> {
-    let keys = world.read().parked_keys().expect("they are read");
+    let keys = world
+        .read()
+        .parked_keys(&SegmentSet::ALL)
+        .expect("they are read");
     keys.into_iter().map(|key| (key.key, key.runs)).collect()
 }
 
@@ -192,7 +205,7 @@ pub fn parked_runs(world: &mut World) {
             parked(3, "b"),
             parked(4, "b"),
         ]
-        .map(Insert),
+        .map(|run| Insert(Box::new(run))),
     ));
     assert_eq!(
         parked_keys(world),
@@ -202,13 +215,13 @@ pub fn parked_runs(world: &mut World) {
     assert_eq!(parked_page(world, "b", Some(run_id(0, 1)), 1), [3]);
     assert!(parked_page(world, "c", None, 10).is_empty());
     world.commit(runs([
-        Update(sample::run(0, 3, job_id(1))),
-        Update(parked(2, "b")),
+        Update(Box::new(sample::run(0, 3, job_id(1)))),
+        Update(Box::new(parked(2, "b"))),
     ]));
     assert_eq!(parked_page(world, "b", None, 10), [1, 2, 4]);
     assert_eq!(parked_keys(world), [("b".to_owned(), 3)]);
     let done = sample::ended(sample::run(0, 1, job_id(1)), RunState::Failed, 1);
-    world.commit(runs([Finish(done)]));
+    world.commit(runs([Finish(Box::new(done))]));
     assert_eq!(parked_page(world, "b", None, 10), [2, 4]);
 }
 
@@ -229,14 +242,14 @@ pub fn payloads(world: &mut World) {
             params: long("p", size),
             ..sample::run(0, n, job_id(1))
         };
-        world.commit(runs([Insert(run.clone())]));
+        world.commit(runs([Insert(Box::new(run.clone()))]));
         assert_eq!(get(world, run.id), Some(run.clone()));
-        world.commit(runs([Update(sample::running(run.clone()))]));
+        world.commit(runs([Update(Box::new(sample::running(run.clone())))]));
         let done = Run {
             result: long("r", size),
             ..sample::ended(run, RunState::Completed, 1)
         };
-        world.commit(runs([Finish(done.clone())]));
+        world.commit(runs([Finish(Box::new(done.clone()))]));
         assert_eq!(get(world, done.id), Some(done));
     }
 }
@@ -244,10 +257,10 @@ pub fn payloads(world: &mut World) {
 pub fn beyond(world: &mut World) {
     let far = RunId(u64::MAX);
     assert_eq!(get(world, far), None);
-    world.refuse(runs([Insert(Run {
+    world.refuse(runs([Insert(Box::new(Run {
         id: far,
         ..sample::run(0, 1, job_id(1))
-    })]));
+    }))]));
     let page = world
         .read()
         .runs(&RunFilter::default(), Some(RunId(0)), 10)

@@ -6,8 +6,9 @@ use drumtower_core::change::{ChangeSet, JobChange, RunChange, ScheduleChange};
 use drumtower_core::model::{
     Actor, Attempt, AttemptEnd, AttemptOutcome, BackfillId, BackfillOrder, BackfillRow,
     BackfillState, BackfillWhich, CalendarName, CalendarRef, CalendarVersion, Fence, JobId,
-    JobName, JobRow, JobSpec, JobVersion, NamespaceName, Origin, ProcessId, Reason, Retention, Run,
-    RunId, RunState, ScheduleRow, SegmentId, Standing, Transition, WallMs, WorkerName,
+    JobName, JobRow, JobSpec, JobVersion, NamespaceName, Obedience, Origin, ProcessId, Reason,
+    Retention, Run, RunId, RunState, ScheduleRow, SegmentId, Standing, Transition, WallMs,
+    WorkerName,
 };
 
 /// 2026-07-01T00:00:00Z.
@@ -188,6 +189,9 @@ pub fn backfill(ms: i64, job: u64) -> BackfillRow {
         max_active: 4,
         priority: 0,
         params: None,
+        overlap: Obedience::Ignore,
+        force: false,
+        held: None,
         state: BackfillState::Running,
         cursor: None,
         times: 24,
@@ -264,5 +268,9 @@ pub fn runs(changes: impl IntoIterator<Item = RunChange>) -> ChangeSet {
 
 /// Runs that end as soon as they are made.
 pub fn finished(ended: impl IntoIterator<Item = Run>) -> ChangeSet {
-    runs(ended.into_iter().map(RunChange::InsertFinished))
+    runs(
+        ended
+            .into_iter()
+            .map(|run| RunChange::InsertFinished(Box::new(run))),
+    )
 }

@@ -1,7 +1,7 @@
 //! Parked runs in the order of when they must start.
 
 use drumtower_core::change::RunChange::{Finish, Insert, Update};
-use drumtower_core::model::{Reason, Run, RunId, RunState, WallMs};
+use drumtower_core::model::{Reason, Run, RunId, RunState, SegmentSet, WallMs};
 
 use super::World;
 use super::sample::{self, T0, job_id, run_id, runs};
@@ -17,7 +17,9 @@ fn waiting(counter: u64, by: i64) -> Run {
 type Place = (WallMs, RunId);
 
 fn page(world: &World, by: i64, after: Option<Place>, limit: usize) -> (Vec<RunId>, Option<i64>) {
-    let page = world.read().parked_starts(T0.plus(by), after, limit);
+    let page = world
+        .read()
+        .parked_starts(&SegmentSet::ALL, T0.plus(by), after, limit);
     let page = page.expect("it is read");
     let next = page.next.map(|next| next.since(T0));
     (page.runs.into_iter().map(|run| run.id).collect(), next)
@@ -45,7 +47,7 @@ pub fn parked_starts(world: &mut World) {
             for_ever,
             started,
         ]
-        .map(Insert),
+        .map(|run| Insert(Box::new(run))),
     ));
     assert_eq!(page(world, 9, None, 9), (vec![], Some(10)));
     assert_eq!(page(world, 30, None, 9), (vec![two, three, one], Some(50)));
@@ -68,6 +70,10 @@ pub fn parked_starts(world: &mut World) {
         ..resident
     };
     let moved = put_back.id;
-    world.commit(runs([Update(read_back), Finish(ended), Update(put_back)]));
+    world.commit(runs([
+        Update(Box::new(read_back)),
+        Finish(Box::new(ended)),
+        Update(Box::new(put_back)),
+    ]));
     assert_eq!(page(world, 99, None, 9), (vec![moved, one, four], None));
 }

@@ -1,7 +1,9 @@
 //! Rows of the system itself.
 
 use drumtower_core::change::ChangeSet;
-use drumtower_core::model::{Actor, Counters, Role, SegmentId, TokenId, TokenRow};
+use drumtower_core::model::{
+    Actor, Counters, Role, SegmentId, SettingKey, SettingName, SettingRow, TokenId, TokenRow,
+};
 
 use super::World;
 use super::sample::{T0, namespace};
@@ -22,8 +24,8 @@ pub fn begins(world: &mut World) {
     assert!(world.read().pruned().expect("it is read").is_empty());
 }
 
-pub fn tokens(world: &mut World) {
-    let token = |id: u64, revoked| TokenRow {
+fn token(id: u64, revoked: bool) -> TokenRow {
+    TokenRow {
         id: TokenId(id),
         name: format!("token-{id}"),
         role: Role::Operator,
@@ -32,7 +34,10 @@ pub fn tokens(world: &mut World) {
         created: T0,
         actor: Actor::new("admin"),
         revoked,
-    };
+    }
+}
+
+pub fn tokens(world: &mut World) {
     let set = |rows: Vec<TokenRow>| ChangeSet {
         tokens: rows.into_iter().map(|row| (row.id, row)).collect(),
         ..ChangeSet::default()
@@ -44,6 +49,37 @@ pub fn tokens(world: &mut World) {
         world.read().tokens().expect("they are read"),
         [token(3, true), token(u64::MAX - 5, false)]
     );
+}
+
+/// Where several servers have the store open, each sees that another has changed what it keeps in memory.
+pub fn definitions(world: &mut World) {
+    let is_shared = u64::from(world.store().is_shared());
+    let count = |world: &mut World| world.read().definitions().expect("it is read");
+    let before = count(world);
+    world.commit(ChangeSet::default());
+    assert_eq!(count(world), before);
+    let token = token(3, false);
+    world.commit(ChangeSet {
+        tokens: [(token.id, token)].into(),
+        ..ChangeSet::default()
+    });
+    assert_eq!(count(world), before + is_shared);
+    let setting = SettingRow {
+        key: SettingKey {
+            namespace: None,
+            name: SettingName::Notify,
+        },
+        revision: 1,
+        value: None,
+        updated: T0,
+        actor: Actor::new("admin"),
+    };
+    world.commit(ChangeSet {
+        settings: [(setting.key.clone(), setting)].into(),
+        ..ChangeSet::default()
+    });
+    world.reopen();
+    assert_eq!(count(world), before + 2 * is_shared);
 }
 
 pub fn counters(world: &mut World) {

@@ -4,11 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use drumtower_core::change::{ChangeSet, JobChange, LetterChange, RunChange};
 use drumtower_core::fault::{Fault, armed};
-use drumtower_core::model::{CalendarRef, IdempotencyEntry, JobRow, Limits, Run, WallMs};
+use drumtower_core::model::{
+    CalendarRef, IdempotencyEntry, JobId, JobRow, Limits, Run, SessionRow, WallMs,
+};
 
 use super::state::State;
 use crate::tally::Sample;
-use crate::{Commit, Error};
+use crate::{Commit, Error, check};
 
 fn refuse<T>(what: String) -> Result<T, Error> {
     Err(Error::Invariant(what))
@@ -42,12 +44,18 @@ impl State {
             return refuse(format!("session {} does not exist", missing.0));
         }
         for (id, row) in &changes.segments {
-            let fits = self
-                .segments
-                .get(id)
-                .is_some_and(|old| old.epoch <= row.epoch && old.id_mark <= row.id_mark);
+            let me = changes.session;
+            let fits = self.segments.get(id).is_some_and(|old| {
+                let owner = self.sessions.get(&old.owner);
+                let revoked = |it: &SessionRow| it.revoked || changes.revoke.contains(&it.id);
+                let owned = owner.is_some_and(|it| it.id != me && !revoked(it));
+                check::segment(old, row, me, owned)
+            });
             if !fits {
-                return refuse(format!("segment {}: its epoch or mark would fall", id.0));
+                return refuse(format!(
+                    "segment {}: another has it, or its epoch or mark is not as expected",
+                    id.0
+                ));
             }
         }
         for entry in changes.keys.values() {
@@ -163,10 +171,30 @@ impl State {
         Ok(())
     }
 
+    /// Brings the followers up to the definitions that the set brings.
+    fn apply_followers(&mut self, changes: &ChangeSet) {
+        let touched: BTreeSet<JobId> = changes.jobs.keys().copied().collect();
+        self.followers.retain(|(_, _, job)| !touched.contains(job));
+        for job in touched {
+            let Some(row) = self.jobs.get(&job).filter(|row| !row.deleted) else {
+                continue;
+            };
+            let version = self.versions.get(&(job, row.version));
+            let after = version.and_then(|version| version.spec.after.as_ref());
+            for name in after.into_iter().flat_map(|after| &after.jobs) {
+                let follower = (row.namespace.clone(), name.clone(), job);
+                self.followers.insert(follower);
+            }
+        }
+    }
+
     fn apply(&mut self, changes: &ChangeSet, clock: WallMs) {
         if let Some(session) = self.sessions.get_mut(&changes.session) {
             session.seq = changes.seq;
             session.expires = clock.plus(changes.extend_ms);
+            if !changes.segments.is_empty() {
+                session.took.get_or_insert(clock);
+            }
         }
         for id in &changes.revoke {
             self.sessions
@@ -213,6 +241,7 @@ impl State {
             self.key_order.insert((entry.hash, self.keys_made));
             self.keys.insert(self.keys_made, entry.clone());
         }
+        self.definitions += u64::from(check::defines(changes));
         self.tokens.extend(changes.tokens.clone());
         self.settings.extend(changes.settings.clone());
         self.queues.extend(changes.queues.clone());
@@ -232,6 +261,19 @@ impl State {
             match row {
                 Some(row) => self.drains.insert(workers.clone(), row.clone()),
                 None => self.drains.remove(workers),
+            };
+        }
+        self.apply_followers(changes);
+        for (job, row) in &changes.waits {
+            match row {
+                Some(row) => self.waits.insert(*job, row.clone()),
+                None => self.waits.remove(job),
+            };
+        }
+        for (run, ending) in &changes.endings {
+            match ending {
+                Some(ending) => self.endings.insert(*run, ending.clone()),
+                None => self.endings.remove(run),
             };
         }
         for (job, row) in &changes.breakers {
@@ -269,7 +311,7 @@ impl State {
     fn apply_run(&mut self, change: &RunChange) {
         match change {
             RunChange::Insert(run) | RunChange::Update(run) => {
-                self.active.insert(run.id, run.clone());
+                self.active.insert(run.id, Run::clone(run));
             }
             RunChange::Finish(run) => {
                 self.active.remove(&run.id);

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use drumtower_core::change::ChangeSet;
-use drumtower_core::model::{Actor, SessionId, SessionRow, WallMs};
+use drumtower_core::model::{Member, SessionId, SessionRow, WallMs};
 
 use crate::{Commit, Error, Store, check};
 use state::State;
@@ -22,12 +22,15 @@ type Clock = Arc<dyn Fn() -> WallMs + Send + Sync>;
 pub struct Memory {
     state: Arc<Mutex<State>>,
     clock: Clock,
+    shared: bool,
 }
 
 /// A reader of the same state.
 #[derive(Clone)]
 pub struct Reader {
     state: Arc<Mutex<State>>,
+    clock: Clock,
+    shared: bool,
 }
 
 impl Default for Memory {
@@ -47,12 +50,24 @@ impl Memory {
         Self {
             state: Arc::new(Mutex::new(state)),
             clock,
+            shared: false,
+        }
+    }
+
+    /// The same store, opened by one of several servers.
+    pub fn share(&self) -> Self {
+        Self {
+            state: Arc::clone(&self.state),
+            clock: Arc::clone(&self.clock),
+            shared: true,
         }
     }
 
     pub fn reader(&self) -> Reader {
         Reader {
             state: Arc::clone(&self.state),
+            clock: Arc::clone(&self.clock),
+            shared: self.shared,
         }
     }
 }
@@ -62,7 +77,11 @@ impl Store for Memory {
         Ok((self.clock)())
     }
 
-    fn begin_session(&mut self, server: &Actor, extend_ms: i64) -> Result<SessionId, Error> {
+    fn is_shared(&self) -> bool {
+        self.shared
+    }
+
+    fn begin_session(&mut self, member: &Member, extend_ms: i64) -> Result<SessionId, Error> {
         let expires = (self.clock)().plus(extend_ms);
         let mut state = lock(&self.state);
         state.last_session += 1;
@@ -71,10 +90,11 @@ impl Store for Memory {
             id,
             SessionRow {
                 id,
-                server: server.clone(),
+                member: member.clone(),
                 seq: 0,
                 expires,
                 revoked: false,
+                took: None,
             },
         );
         Ok(id)

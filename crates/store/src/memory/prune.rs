@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use drumtower_core::change::Prune;
-use drumtower_core::model::{Limits, Retention, RunState};
+use drumtower_core::model::{Limits, NamespaceName, Retention, RunState, SessionRow};
 
 use super::state::State;
 use crate::read::death;
@@ -34,43 +34,33 @@ impl State {
         drop_first(&mut self.audit, prune.limit, |id, _| *id < first);
         self.prune_letters(prune, seq);
         self.prune_backfills(prune, seq);
-        let oldest = retention::oldest_session(prune.now);
+        let oldest = |row: &SessionRow| match row.took {
+            None => retention::oldest_session(prune.now),
+            Some(_) => retention::oldest_tenure(prune.now),
+        };
         self.sessions
-            .retain(|_, row| !row.revoked || row.expires >= oldest);
+            .retain(|_, row| !row.revoked || row.expires >= oldest(row));
     }
 
     /// Those that died first go first.
     fn prune_letters(&mut self, prune: &Prune, seq: u64) {
-        let mut order: Vec<_> = self
-            .letters
-            .values()
-            .map(|run| (death(run).0, run.id))
-            .collect();
-        order.sort_unstable();
+        let letters = self.letters.values();
+        let order = letters.map(|run| (death(run).0, run.id, run.namespace.clone()));
         let oldest = retention::oldest_letter(prune.now);
-        let old = order.iter().take_while(|(died, _)| *died < oldest).count();
-        let beyond = match retention::counts_letters(seq) {
-            true => order.len().saturating_sub(Limits::DEAD_LETTERS),
-            false => 0,
-        };
-        for (_, id) in order.iter().take(old.max(beyond).min(prune.limit)) {
-            self.letters.remove(id);
+        let most = retention::counts_letters(seq).then_some(Limits::DEAD_LETTERS);
+        for id in going(order.collect(), oldest, most, prune.limit) {
+            self.letters.remove(&id);
         }
     }
 
     /// Those that ended first go first.
     fn prune_backfills(&mut self, prune: &Prune, seq: u64) {
         let over = self.backfills.values().filter(|row| !row.is_open());
-        let mut order: Vec<_> = over.map(|row| (row.ended, row.id)).collect();
-        order.sort_unstable();
+        let order = over.map(|row| (row.ended, row.id, row.namespace.clone()));
         let oldest = Some(retention::oldest_backfill(prune.now));
-        let old = order.iter().take_while(|(at, _)| *at < oldest).count();
-        let beyond = match retention::counts_letters(seq) {
-            true => order.len().saturating_sub(Limits::BACKFILLS_KEPT),
-            false => 0,
-        };
-        for (_, id) in order.iter().take(old.max(beyond).min(prune.limit)) {
-            self.backfills.remove(id);
+        let most = retention::counts_letters(seq).then_some(Limits::BACKFILLS_KEPT);
+        for id in going(order.collect(), oldest, most, prune.limit) {
+            self.backfills.remove(&id);
         }
     }
 
@@ -129,6 +119,34 @@ fn drop_first<K: Ord, V>(
             .is_some_and(|(key, value)| old(key, value))
     {
         gone.extend(map.pop_first());
+    }
+    gone
+}
+
+/// Those that go, of rows with their time, id and namespace: those before `oldest`, then what a namespace has beyond `most`.
+fn going<T: Ord, I: Ord>(
+    mut rows: Vec<(T, I, NamespaceName)>,
+    oldest: T,
+    most: Option<usize>,
+    limit: usize,
+) -> Vec<I> {
+    rows.sort_unstable();
+    let old = rows.iter().take_while(|(at, ..)| *at < oldest).count();
+    let young = rows.split_off(old.min(limit));
+    let mut gone: Vec<I> = rows.into_iter().map(|(_, id, _)| id).collect();
+    let Some(most) = most else {
+        return gone;
+    };
+    let mut kept: BTreeMap<NamespaceName, Vec<I>> = BTreeMap::new();
+    for (_, id, namespace) in young {
+        kept.entry(namespace).or_default().push(id);
+    }
+    let counts = kept
+        .iter()
+        .map(|(namespace, ids)| (namespace.clone(), ids.len()));
+    for (namespace, excess) in retention::beyond(counts, most, limit - gone.len()) {
+        let ids = kept.remove(&namespace).unwrap_or_default();
+        gone.extend(ids.into_iter().take(excess));
     }
     gone
 }

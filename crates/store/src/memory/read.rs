@@ -4,25 +4,25 @@ use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Included, Unbounded};
 
 use drumtower_core::model::{
-    AuditId, BackfillId, BackfillRow, CalendarRef, CalendarVersion, Checkpoint, DrainRow, GateKey,
-    IdempotencyEntry, IdempotencyHash, JobId, JobName, JobRecord, JobRow, JobVersion, LockRef,
-    LockRow, Meta, NamespaceName, QueueRow, RateRow, Run, RunId, SegmentRow, SessionId, SettingRow,
-    SweepRow, TokenRow, Unfired, WallMs,
+    AuditId, BackfillId, BackfillRow, CalendarRef, CalendarVersion, Checkpoint, DrainRow, Ending,
+    GateKey, IdempotencyEntry, IdempotencyHash, JobId, JobName, JobRecord, JobRow, JobVersion,
+    LockRef, LockRow, Meta, NamespaceName, QueueRow, RateRow, Run, RunId, SegmentRow, SegmentSet,
+    SessionId, SessionRow, SettingRow, SweepRow, TokenRow, Unfired, WallMs,
 };
 
 use super::state::State;
 use super::{Reader, lock};
 use crate::{
     AuditFilter, AuditPage, BackfillFilter, CounterRow, Error, JobFilter, JobPage, LetterFilter,
-    ParkedKey, PrunedRow, Read, Rollup, RunFilter, RunPage, StartPage,
+    Owner, ParkedKey, PrunedRow, Read, Rollup, RunFilter, RunPage, StartPage,
 };
 
 impl State {
     /// Jobs that are not deleted, in order of id.
-    fn above(&self, after: Option<JobId>) -> impl Iterator<Item = &JobRow> {
+    fn above(&self, within: &SegmentSet, after: Option<JobId>) -> impl Iterator<Item = &JobRow> {
         let from = after.map_or(Unbounded, Excluded);
         let rows = self.jobs.range((from, Unbounded)).map(|(_, row)| row);
-        rows.filter(|row| !row.deleted)
+        rows.filter(|row| !row.deleted && within.contains(row.segment))
     }
 
     fn record(&self, row: &JobRow) -> Result<JobRecord, Error> {
@@ -45,6 +45,11 @@ impl State {
             live_scheduled: self.live_scheduled(row.id),
             tallies: self.tallies(row.id),
             breaker: self.breakers.get(&row.id).cloned(),
+            waits: self.waits.get(&row.id).cloned(),
+            followed: self
+                .followers_of(&row.namespace, &row.name, None)
+                .next()
+                .is_some(),
             last_unfired: ranges.last().map(|(_, range)| range.clone()),
         })
     }
@@ -61,6 +66,42 @@ fn uses(version: &JobVersion, calendar: &CalendarRef) -> bool {
 impl Read for Reader {
     fn meta(&self) -> Result<Meta, Error> {
         Ok(lock(&self.state).meta.clone())
+    }
+
+    fn sessions(&self) -> Result<(WallMs, Vec<SessionRow>), Error> {
+        let state = lock(&self.state);
+        let live = state.sessions.values().filter(|row| !row.revoked);
+        Ok(((self.clock)(), live.cloned().collect()))
+    }
+
+    fn owners(&self) -> Result<Vec<Owner>, Error> {
+        let mut owners: BTreeMap<SessionId, Owner> = BTreeMap::new();
+        for row in lock(&self.state).segments.values() {
+            let owner = owners.entry(row.owner).or_insert(Owner {
+                session: row.owner,
+                first: row.id,
+                segments: 0,
+            });
+            owner.segments += 1;
+        }
+        Ok(owners.into_values().collect())
+    }
+
+    fn tenures(&self, since: WallMs) -> Result<Vec<SessionRow>, Error> {
+        let state = lock(&self.state);
+        let owned = state.sessions.values();
+        let owned = owned.filter(|row| row.took.is_some() && row.expires >= since);
+        Ok(owned.filter(|_| self.shared).cloned().collect())
+    }
+
+    fn definitions(&self) -> Result<u64, Error> {
+        let count = lock(&self.state).definitions;
+        Ok(if self.shared { count } else { 0 })
+    }
+
+    /// It lives in one process, so it is no secret.
+    fn peer_key(&self) -> Result<Option<[u8; 32]>, Error> {
+        Ok(self.shared.then_some([7; 32]))
     }
 
     fn segments(&self) -> Result<Vec<SegmentRow>, Error> {
@@ -134,7 +175,7 @@ impl Read for Reader {
                 continue;
             };
             let record = state.record(row)?;
-            if !filter.takes_labels(&record.version.spec.labels) {
+            if !filter.takes_labels(row, &record.version.spec.labels) {
                 continue;
             }
             page.jobs.push(record);
@@ -148,6 +189,7 @@ impl Read for Reader {
 
     fn jobs_due(
         &self,
+        within: &SegmentSet,
         before: WallMs,
         after: Option<(WallMs, JobId)>,
         limit: usize,
@@ -156,6 +198,7 @@ impl Read for Reader {
         let due = state
             .schedules
             .values()
+            .filter(|row| within.contains(row.job.segment()))
             .filter_map(|row| Some(((row.next_due?, row.job), row.job)));
         let due: BTreeMap<(WallMs, JobId), JobId> = due.collect();
         let from = after.map_or(Unbounded, Excluded);
@@ -201,6 +244,7 @@ impl Read for Reader {
 
     fn calendar_users(
         &self,
+        within: &SegmentSet,
         calendar: &CalendarRef,
         after: Option<JobId>,
         limit: usize,
@@ -210,14 +254,42 @@ impl Read for Reader {
             let version = state.versions.get(&(row.id, row.version));
             version.is_some_and(|version| uses(version, calendar))
         };
-        let rows = state.above(after).filter(uses).take(limit);
+        let rows = state.above(within, after).filter(uses).take(limit);
         rows.map(|row| state.record(row)).collect()
     }
 
-    fn jobs_by_id(&self, after: Option<JobId>, limit: usize) -> Result<Vec<JobRecord>, Error> {
+    fn jobs_by_id(
+        &self,
+        within: &SegmentSet,
+        after: Option<JobId>,
+        limit: usize,
+    ) -> Result<Vec<JobRecord>, Error> {
         let state = lock(&self.state);
-        let rows = state.above(after).take(limit);
+        let rows = state.above(within, after).take(limit);
         rows.map(|row| state.record(row)).collect()
+    }
+
+    fn followers(
+        &self,
+        within: &SegmentSet,
+        namespace: &NamespaceName,
+        name: &JobName,
+        after: Option<JobId>,
+        limit: usize,
+    ) -> Result<Vec<JobRecord>, Error> {
+        let state = lock(&self.state);
+        let jobs = state
+            .followers_of(namespace, name, after)
+            .filter(|job| within.contains(job.segment()));
+        let rows = jobs.filter_map(|job| state.jobs.get(&job)).take(limit);
+        rows.map(|row| state.record(row)).collect()
+    }
+
+    fn endings(&self, within: &SegmentSet, limit: usize) -> Result<Vec<Ending>, Error> {
+        let state = lock(&self.state);
+        let endings = state.endings.values();
+        let ours = endings.filter(|ending| within.contains(ending.run.segment()));
+        Ok(ours.take(limit).cloned().collect())
     }
 
     fn sweeps(&self) -> Result<Vec<SweepRow>, Error> {
@@ -260,14 +332,19 @@ impl Read for Reader {
         Ok(RunPage { runs, next })
     }
 
-    fn active_runs(&self, after: Option<RunId>, limit: usize) -> Result<Vec<Run>, Error> {
+    fn active_runs(
+        &self,
+        within: &SegmentSet,
+        after: Option<RunId>,
+        limit: usize,
+    ) -> Result<Vec<Run>, Error> {
         let state = lock(&self.state);
         let rows = state
             .active
             .range((after.map_or(Unbounded, Excluded), Unbounded))
             .map(|(_, run)| run);
         Ok(rows
-            .filter(|run| run.parked.is_none())
+            .filter(|run| run.parked.is_none() && within.contains(run.id.segment()))
             .take(limit)
             .cloned()
             .collect())
@@ -275,6 +352,7 @@ impl Read for Reader {
 
     fn parked_runs(
         &self,
+        within: &SegmentSet,
         key: &str,
         after: Option<RunId>,
         limit: usize,
@@ -286,6 +364,7 @@ impl Read for Reader {
             .map(|(_, run)| run);
         Ok(rows
             .filter(|run| run.parked.as_deref() == Some(key))
+            .filter(|run| within.contains(run.id.segment()))
             .take(limit)
             .cloned()
             .collect())
@@ -293,6 +372,7 @@ impl Read for Reader {
 
     fn parked_starts(
         &self,
+        within: &SegmentSet,
         by: WallMs,
         after: Option<(WallMs, RunId)>,
         limit: usize,
@@ -300,6 +380,7 @@ impl Read for Reader {
         let state = lock(&self.state);
         let parked = state.active.values().filter(|run| run.parked.is_some());
         let mut places: Vec<(WallMs, RunId)> = parked
+            .filter(|run| within.contains(run.id.segment()))
             .filter_map(|run| Some((run.must_start_by()?, run.id)))
             .filter(|place| after.is_none_or(|after| *place > after))
             .collect();
@@ -325,12 +406,13 @@ impl Read for Reader {
         Ok(runs.take(limit).cloned().collect())
     }
 
-    fn parked_keys(&self) -> Result<Vec<ParkedKey>, Error> {
+    fn parked_keys(&self, within: &SegmentSet) -> Result<Vec<ParkedKey>, Error> {
         let state = lock(&self.state);
         let mut counts = BTreeMap::<&str, u64>::new();
         for key in state
             .active
             .values()
+            .filter(|run| within.contains(run.id.segment()))
             .filter_map(|run| run.parked.as_deref())
         {
             *counts.entry(key).or_default() += 1;

@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use drumtower_core::model::{
-    AuditEntry, AuditId, BackfillId, BackfillRow, BreakerRow, CalendarRef, CalendarVersion,
-    Checkpoint, Counters, DrainRow, GateKey, IdempotencyEntry, IdempotencyHash, JobId, JobName,
-    JobRow, JobVersion, LockRef, LockRow, Meta, NamespaceName, Origin, QueueRef, QueueRow, RateRow,
-    Retention, Run, RunId, ScheduleRow, SegmentId, SegmentRow, SessionId, SessionRow, SettingKey,
-    SettingRow, SweepCause, SweepRow, Tallies, TokenId, TokenRow, Unfired, WallMs, WorkerRef,
+    AfterRow, AuditEntry, AuditId, BackfillId, BackfillRow, BreakerRow, CalendarRef,
+    CalendarVersion, Checkpoint, Counters, DrainRow, Ending, GateKey, IdempotencyEntry,
+    IdempotencyHash, JobId, JobName, JobRow, JobVersion, LockRef, LockRow, Meta, NamespaceName,
+    Origin, QueueRef, QueueRow, RateRow, Retention, Run, RunId, ScheduleRow, SegmentId, SegmentRow,
+    SessionId, SessionRow, SettingKey, SettingRow, SweepCause, SweepRow, Tallies, TokenId,
+    TokenRow, Unfired, WallMs, WorkerRef,
 };
 
 use crate::PrunedRow;
@@ -38,6 +39,8 @@ pub(super) struct State {
     pub keys: BTreeMap<u64, IdempotencyEntry>,
     pub key_order: BTreeSet<(IdempotencyHash, u64)>,
     pub keys_made: u64,
+    /// How many commits changed tokens or settings.
+    pub definitions: u64,
     pub tokens: BTreeMap<TokenId, TokenRow>,
     pub settings: BTreeMap<SettingKey, SettingRow>,
     pub queues: BTreeMap<QueueRef, QueueRow>,
@@ -45,6 +48,10 @@ pub(super) struct State {
     pub locks: BTreeMap<LockRef, LockRow>,
     pub drains: BTreeMap<WorkerRef, DrainRow>,
     pub breakers: BTreeMap<JobId, BreakerRow>,
+    pub waits: BTreeMap<JobId, AfterRow>,
+    pub endings: BTreeMap<RunId, Ending>,
+    /// Which jobs that are not deleted run after which, by their current definitions.
+    pub followers: BTreeSet<(NamespaceName, JobName, JobId)>,
     pub audit: BTreeMap<AuditId, AuditEntry>,
     pub letters: BTreeMap<RunId, Run>,
     pub backfills: BTreeMap<BackfillId, BackfillRow>,
@@ -90,6 +97,7 @@ impl State {
             keys: BTreeMap::new(),
             key_order: BTreeSet::new(),
             keys_made: 0,
+            definitions: 0,
             tokens: BTreeMap::new(),
             settings: BTreeMap::new(),
             queues: BTreeMap::new(),
@@ -97,6 +105,9 @@ impl State {
             locks: BTreeMap::new(),
             drains: BTreeMap::new(),
             breakers: BTreeMap::new(),
+            waits: BTreeMap::new(),
+            endings: BTreeMap::new(),
+            followers: BTreeSet::new(),
             audit: BTreeMap::new(),
             letters: BTreeMap::new(),
             backfills: BTreeMap::new(),
@@ -111,6 +122,19 @@ impl State {
             .calendars
             .range((calendar.clone(), 0)..=(calendar.clone(), u32::MAX));
         kept.last().map_or(0, |((_, version), _)| *version)
+    }
+
+    /// The jobs that run after the one of that name, above `after`.
+    pub fn followers_of(
+        &self,
+        namespace: &NamespaceName,
+        name: &JobName,
+        after: Option<JobId>,
+    ) -> impl Iterator<Item = JobId> {
+        let first = JobId(after.map_or(0, |after| after.0.saturating_add(1)));
+        let key = |job| (namespace.clone(), name.clone(), job);
+        let found = self.followers.range(key(first)..=key(JobId(u64::MAX)));
+        found.map(|(_, _, job)| *job)
     }
 
     pub fn live_scheduled(&self, job: JobId) -> u32 {

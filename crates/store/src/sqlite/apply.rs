@@ -6,10 +6,10 @@ use rusqlite::{CachedStatement, Connection, Params, params};
 
 use super::derived::{Batch, Derived};
 use super::{
-    backfill_rows, breaker_rows, calendar_rows, checkpoint_rows, codec, drain_rows, keys,
+    backfill_rows, breaker_rows, calendar_rows, checkpoint_rows, drain_rows, follower_rows, keys,
     letter_rows, lock_rows, prune, queue_rows, record_rows, run_rows,
 };
-use crate::Error;
+use crate::{Error, codec};
 
 /// Moves the session row on. False when it is not at `seq - 1`, is revoked, or is not there.
 pub fn fence(conn: &Connection, changes: &ChangeSet, clock: WallMs) -> Result<bool, Error> {
@@ -44,6 +44,7 @@ pub fn everything(
     checkpoint_rows::apply(conn, changes)?;
     unfired(conn, changes)?;
     breaker_rows::apply(conn, changes)?;
+    follower_rows::apply(conn, changes)?;
     counters(conn, changes)?;
     keys(conn, changes, derived, &mut batch)?;
     tokens(conn, changes)?;
@@ -89,20 +90,28 @@ fn sessions(conn: &Connection, changes: &ChangeSet) -> Result<(), Error> {
     Ok(())
 }
 
-/// Epochs and marks only grow; a row that would fall was read by someone who is no longer its owner.
+/// The rule is [`check::segment`](crate::check::segment).
 fn segments(conn: &Connection, changes: &ChangeSet) -> Result<(), Error> {
     let mut update = conn.prepare_cached(
-        "UPDATE segment SET owner = ?2, epoch = ?3, id_mark = ?4 WHERE id = ?1 AND epoch <= ?3 AND id_mark <= ?4",
+        "UPDATE segment SET owner = ?2, epoch = ?3, id_mark = ?4
+         WHERE id = ?1 AND id_mark <= ?4 AND (
+           (owner = ?5 AND epoch = ?3 AND ?2 IN (?5, 0)) OR
+           (?2 = ?5 AND epoch + 1 = ?3 AND NOT EXISTS (
+             SELECT 1 FROM session WHERE session.id = segment.owner AND revoked = 0 AND session.id <> ?5)))",
     )?;
     for row in changes.segments.values() {
         let values = params![
             row.id.0,
             row.owner.0 as i64,
             row.epoch.0 as i64,
-            row.id_mark as i64
+            row.id_mark as i64,
+            changes.session.0 as i64
         ];
         exactly_one(&mut update, values, || {
-            format!("segment {}: its epoch or mark would fall", row.id.0)
+            format!(
+                "segment {}: another has it, or its epoch or mark is not as expected",
+                row.id.0
+            )
         })?;
     }
     Ok(())

@@ -1,22 +1,14 @@
 //! Backfills: few rows, each written whole by every commit that moves it, and compared with the step it was at.
 
 use drumtower_core::change::{BackfillChange, ChangeSet, Prune};
-use drumtower_core::model::{BackfillId, BackfillRow, BackfillState, Limits, NamespaceName};
+use drumtower_core::model::{BackfillId, BackfillRow, Limits, NamespaceName};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::apply::exactly_one;
-use super::codec;
-use crate::{BackfillFilter, Error, retention};
-
-/// The number that the column holds.
-fn number(state: BackfillState) -> i64 {
-    match state {
-        BackfillState::Running => 0,
-        BackfillState::Paused => 1,
-        BackfillState::Completed => 2,
-        BackfillState::Cancelled => 3,
-    }
-}
+use super::within::{self, within};
+use crate::backfill_body::{open, seal};
+use crate::columns::backfill_state as number;
+use crate::{BackfillFilter, Error, columns, retention};
 
 pub fn apply(conn: &Connection, changes: &ChangeSet) -> Result<(), Error> {
     if changes.backfills.is_empty() {
@@ -30,7 +22,7 @@ pub fn apply(conn: &Connection, changes: &ChangeSet) -> Result<(), Error> {
     )?;
     for BackfillChange { expected, row } in changes.backfills.values() {
         let what = || format!("{} does not stand where it should", row.id);
-        let (id, job, body) = (row.id.0 as i64, row.job.0 as i64, codec::seal(row)?);
+        let (id, job, body) = (row.id.0 as i64, row.job.0 as i64, seal(row)?);
         let (namespace, state) = (row.namespace.as_str(), number(row.state));
         let (open, ended, step) = (row.is_open(), row.ended.map(|at| at.0), row.step as i64);
         match expected {
@@ -57,7 +49,7 @@ pub fn one(conn: &Connection, id: BackfillId) -> Result<Option<BackfillRow>, Err
         .prepare_cached("SELECT body FROM backfill WHERE id = ?1")?
         .query_row([id], |row| row.get(0))
         .optional()?;
-    body.map(|body| codec::open(&body)).transpose()
+    body.map(|body| open(&body)).transpose()
 }
 
 pub fn page(
@@ -66,27 +58,33 @@ pub fn page(
     before: Option<BackfillId>,
     limit: usize,
 ) -> Result<Vec<BackfillRow>, Error> {
-    let sql = "SELECT body FROM backfill
+    let sql = concat!(
+        "SELECT body FROM backfill
                WHERE id < ?1 AND (?2 IS NULL OR namespace = ?2) AND (?3 IS NULL OR job = ?3)
-                 AND (?4 >> state) & 1 AND open >= ?5
-               ORDER BY id DESC LIMIT ?6";
+                 AND (?4 >> state) & 1 AND open >= ?5 AND ",
+        within!("job", "?7"),
+        " ORDER BY id DESC LIMIT ?6"
+    );
     let below = before.map_or(i64::MAX, |id| i64::try_from(id.0).unwrap_or(i64::MAX));
     let namespace = filter.namespace.as_ref().map(NamespaceName::as_str);
     let job = filter.job.map(|job| i64::try_from(job.0).unwrap_or(-1));
-    let states = match filter.states.as_slice() {
-        [] => &BackfillState::ALL[..],
-        states => states,
-    };
-    let states = states
-        .iter()
-        .fold(0, |set, state| set | 1 << number(*state));
+    let states = columns::backfill_states(filter);
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let within = filter.within.as_ref().and_then(within::parameter);
     let mut select = conn.prepare_cached(sql)?;
-    let mut rows = select.query(params![below, namespace, job, states, filter.open, limit])?;
+    let mut rows = select.query(params![
+        below,
+        namespace,
+        job,
+        states,
+        filter.open,
+        limit,
+        within
+    ])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
         let body = row.get_ref(0)?.as_blob().map_err(rusqlite::Error::from)?;
-        found.push(codec::open(body)?);
+        found.push(open(body)?);
     }
     Ok(found)
 }
@@ -95,21 +93,14 @@ pub fn page(
 pub fn prune(conn: &Connection, prune: &Prune, seq: u64) -> Result<(), Error> {
     let limit = i64::try_from(prune.limit).unwrap_or(i64::MAX);
     let oldest = retention::oldest_backfill(prune.now).0;
-    let mut beyond = 0;
-    if retention::counts_letters(seq) {
-        let count: i64 = conn
-            .prepare_cached("SELECT count(*) FROM backfill WHERE open = 0")?
-            .query_row([], |row| row.get(0))?;
-        beyond = count - i64::try_from(Limits::BACKFILLS_KEPT).unwrap_or(i64::MAX);
-    }
     let old = "DELETE FROM backfill WHERE id IN
                  (SELECT id FROM backfill WHERE open = 0 AND ended < ?1 ORDER BY ended, id LIMIT ?2)";
     let old = conn.prepare_cached(old)?.execute([oldest, limit])?;
-    let beyond = beyond.min(limit) - i64::try_from(old).unwrap_or(i64::MAX);
-    if beyond > 0 {
-        let sql = "DELETE FROM backfill WHERE id IN
-                     (SELECT id FROM backfill WHERE open = 0 ORDER BY ended, id LIMIT ?1)";
-        conn.prepare_cached(sql)?.execute([beyond])?;
+    if !retention::counts_letters(seq) {
+        return Ok(());
     }
-    Ok(())
+    let count = "SELECT namespace, count(*) FROM backfill WHERE open = 0 GROUP BY namespace";
+    let drop = "DELETE FROM backfill WHERE id IN
+                 (SELECT id FROM backfill WHERE open = 0 AND namespace = ?1 ORDER BY ended, id LIMIT ?2)";
+    super::prune::beyond(conn, count, drop, Limits::BACKFILLS_KEPT, prune.limit - old)
 }

@@ -3,8 +3,7 @@
 use drumtower_core::change::ChangeSet;
 use rusqlite::{Connection, params};
 
-use super::codec;
-use crate::Error;
+use crate::{Error, codec};
 
 pub fn apply(conn: &Connection, changes: &ChangeSet) -> Result<(), Error> {
     let mut replace = conn.prepare_cached("INSERT OR REPLACE INTO breaker VALUES(?1, ?2)")?;

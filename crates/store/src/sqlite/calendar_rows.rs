@@ -5,14 +5,12 @@
 
 use drumtower_core::change::{ChangeSet, JobChange};
 use drumtower_core::model::{
-    CalendarName, CalendarRef, CalendarVersion, JobVersion, Limits, NamespaceName, SweepCause,
-    SweepRow,
+    CalendarName, CalendarRef, CalendarVersion, JobVersion, Limits, NamespaceName, SweepRow,
 };
 use rusqlite::{CachedStatement, Connection, Row, params};
 
 use super::apply::exactly_one;
-use super::codec;
-use crate::Error;
+use crate::{Error, codec, columns};
 
 /// Adds versions, each one above the newest, and lets go of those that are no longer kept.
 pub fn versions(conn: &Connection, changes: &ChangeSet) -> Result<(), Error> {
@@ -47,7 +45,8 @@ pub fn uses(conn: &Connection, changes: &ChangeSet) -> Result<(), Error> {
     let mut insert =
         conn.prepare_cached("INSERT OR IGNORE INTO calendar_user VALUES(?1, ?2, ?3)")?;
     for ((job, _), version) in &changes.versions {
-        if !matches!(changes.jobs.get(job), Some(JobChange::Insert(_))) {
+        // One set may make a job and edit it.
+        if version.version > 1 {
             forget.execute([job.0 as i64])?;
         }
         use_calendars(&mut insert, version)?;
@@ -75,19 +74,9 @@ fn use_calendars(insert: &mut CachedStatement<'_>, version: &JobVersion) -> Resu
 pub fn sweeps(conn: &Connection, changes: &ChangeSet) -> Result<(), Error> {
     let mut replace = conn.prepare_cached("INSERT OR REPLACE INTO sweep VALUES(?1, ?2)")?;
     for (cause, row) in &changes.sweeps {
-        replace.execute(params![cause_key(cause), codec::seal(row)?])?;
+        replace.execute(params![columns::cause_key(cause), codec::seal(row)?])?;
     }
     Ok(())
-}
-
-/// Names hold no slash, so a key is of one cause alone.
-fn cause_key(cause: &SweepCause) -> String {
-    match cause {
-        SweepCause::Calendar(calendar) => {
-            format!("calendar/{}/{}", calendar.namespace, calendar.name)
-        }
-        SweepCause::TimeZones => "time_zones".to_owned(),
-    }
 }
 
 pub fn all_sweeps(conn: &Connection) -> Result<Vec<SweepRow>, Error> {

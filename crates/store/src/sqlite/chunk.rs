@@ -5,8 +5,8 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::codec::{put_varint, take_varint};
 use crate::Error;
+use crate::codec::{put_varint, take_varint};
 
 pub const PAIRS: usize = 256;
 

@@ -1,24 +1,17 @@
 //! Drains that are in force.
 
 use drumtower_core::change::ChangeSet;
-use drumtower_core::model::{DrainRow, WorkerRef};
+use drumtower_core::model::DrainRow;
 use rusqlite::{Connection, params};
 
-use super::codec;
-use crate::Error;
-
-/// An empty namespace is that of every worker of the name.
-fn key(workers: &WorkerRef) -> (&str, &str) {
-    let namespace = workers.namespace.as_ref().map_or("", |it| it.as_str());
-    (workers.name.as_str(), namespace)
-}
+use crate::{Error, codec, columns};
 
 pub fn apply(conn: &Connection, changes: &ChangeSet) -> Result<(), Error> {
     let mut replace = conn.prepare_cached("INSERT OR REPLACE INTO drain VALUES(?1, ?2, ?3)")?;
     // One that was begun and ended within the set never had a row.
     let mut delete = conn.prepare_cached("DELETE FROM drain WHERE name = ?1 AND namespace = ?2")?;
     for (workers, row) in &changes.drains {
-        let (name, namespace) = key(workers);
+        let (name, namespace) = columns::drain_key(workers);
         match row {
             Some(row) => replace.execute(params![name, namespace, codec::seal(row)?])?,
             None => delete.execute([name, namespace])?,

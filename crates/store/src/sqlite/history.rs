@@ -1,40 +1,14 @@
 //! Finished runs: one table for each retention class, keyed by finish number.
 
-use drumtower_core::model::{JobId, Retention, Run, RunId, RunState};
+use drumtower_core::model::{JobId, Run, RunId};
 use rusqlite::{Connection, params};
 
 use super::buckets::Finished;
-use super::packed::{self, Aside};
 use crate::Error;
+use crate::columns::verdict_of;
+pub use crate::columns::{CLASSES, class_of};
+use crate::packed::{self, Aside};
 use crate::tally::Sample;
-
-pub const CLASSES: usize = Retention::ALL.len();
-
-pub fn class_of(retention: Retention) -> usize {
-    match retention {
-        Retention::Day => 0,
-        Retention::Week => 1,
-        Retention::Month => 2,
-        Retention::Keep => 3,
-    }
-}
-
-/// Completed is zero, which takes no byte in a row.
-pub fn verdict_of(state: RunState) -> u8 {
-    match state {
-        RunState::Completed => 0,
-        RunState::Cancelled => 2,
-        _ => 1,
-    }
-}
-
-pub fn state_of(verdict: u8) -> RunState {
-    match verdict {
-        0 => RunState::Completed,
-        2 => RunState::Cancelled,
-        _ => RunState::Failed,
-    }
-}
 
 /// The statements of one class, so that SQL is never put together at run time.
 pub struct Sql {
@@ -161,21 +135,8 @@ pub fn scan_samples(
         let body = row.get_ref(4)?.as_blob().map_err(rusqlite::Error::from)?;
         take(
             row.get::<_, i64>(0)? as u64,
-            Sample::of(&packed::open(id, job, body, &NoPayload)?),
+            Sample::of(&packed::open(id, job, body, &packed::NoPayload)?),
         );
     }
     Ok(())
-}
-
-/// For those who look at no payload.
-struct NoPayload;
-
-impl Aside for NoPayload {
-    fn params(&self, _run: RunId) -> Result<String, Error> {
-        Ok("null".to_owned())
-    }
-
-    fn result(&self, _run: RunId) -> Result<String, Error> {
-        Ok("null".to_owned())
-    }
 }

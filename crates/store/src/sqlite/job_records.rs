@@ -9,8 +9,7 @@ use drumtower_core::model::{
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row, params};
 use serde::de::DeserializeOwned;
 
-use super::{codec, standing_rows};
-use crate::{Error, JobFilter};
+use crate::{Error, JobFilter, codec};
 
 /// The columns that a statement must begin with to be read here; `schedule` may be missing from a row.
 macro_rules! columns {
@@ -28,6 +27,10 @@ pub struct Records<'c> {
     overlap: Option<CachedStatement<'c>>,
     /// Nothing when no breaker has a row.
     breaker: Option<CachedStatement<'c>>,
+    /// Nothing when no job has anything of those that it runs after.
+    waits: Option<CachedStatement<'c>>,
+    /// Nothing when no job runs after another.
+    followed: Option<CachedStatement<'c>>,
     /// Nothing when there is no unfired range at all.
     unfired: Option<CachedStatement<'c>>,
     shared: Option<(NamespaceName, Actor)>,
@@ -36,6 +39,10 @@ pub struct Records<'c> {
 impl<'c> Records<'c> {
     pub fn new(conn: &'c Connection) -> Result<Self, Error> {
         let some = |sql: &str| conn.prepare_cached(sql)?.exists([]);
+        let (waits, followed) = (
+            some("SELECT 1 FROM waits LIMIT 1")?,
+            some("SELECT 1 FROM follower LIMIT 1")?,
+        );
         let (live, overlap, breaker, unfired) = (
             some("SELECT 1 FROM run INDEXED BY run_scheduled WHERE scheduled = 1 LIMIT 1")?,
             some("SELECT 1 FROM run INDEXED BY run_by_overlap WHERE overlap IS NOT NULL LIMIT 1")?,
@@ -46,6 +53,8 @@ impl<'c> Records<'c> {
         let by_overlap = "SELECT overlap, count(*) FROM run INDEXED BY run_by_overlap
                           WHERE job = ?1 AND overlap IS NOT NULL GROUP BY overlap";
         let of_breaker = "SELECT body FROM breaker WHERE job = ?1";
+        let of_waits = "SELECT body FROM waits WHERE job = ?1";
+        let by_others = "SELECT 1 FROM follower WHERE namespace = ?1 AND name = ?2 LIMIT 1";
         let newest = "SELECT body FROM unfired WHERE job = ?1 ORDER BY first DESC LIMIT 1";
         Ok(Self {
             version: conn
@@ -56,6 +65,10 @@ impl<'c> Records<'c> {
                 .transpose()?,
             breaker: breaker
                 .then(|| conn.prepare_cached(of_breaker))
+                .transpose()?,
+            waits: waits.then(|| conn.prepare_cached(of_waits)).transpose()?,
+            followed: followed
+                .then(|| conn.prepare_cached(by_others))
                 .transpose()?,
             unfired: unfired.then(|| conn.prepare_cached(newest)).transpose()?,
             shared: None,
@@ -92,21 +105,21 @@ impl<'c> Records<'c> {
         self.complete(row, columns)
     }
 
-    /// The job if it has all the labels that the filter asks for.
+    /// The job if its labels are what the filter asks for.
     pub fn labelled(
         &mut self,
         row: JobRow,
         columns: &Row<'_>,
         filter: &JobFilter,
     ) -> Result<Option<JobRecord>, Error> {
-        if !filter.labels.is_empty() {
+        if filter.asks_labels(&row) {
             let key = params![row.id.0 as i64, row.version];
             let mut rows = self.version.query(key)?;
             let labels = match rows.next()? {
                 Some(found) => codec::open_labels(blob(found, 0)?)?,
                 None => return Err(missing(&row, "version")),
             };
-            if !filter.takes_labels(&labels) {
+            if !filter.takes_labels(&row, &labels) {
                 return Ok(None);
             }
         }
@@ -127,8 +140,13 @@ impl<'c> Records<'c> {
                 .collect::<Result<_, _>>()?,
             None => Vec::new(),
         };
-        let tallies = standing_rows::tallies(live_scheduled, &texts)?;
+        let tallies = crate::columns::tallies(live_scheduled, &texts)?;
         let breaker = body(&mut self.breaker, key)?;
+        let waits = body(&mut self.waits, key)?;
+        let followed = match &mut self.followed {
+            Some(followed) => followed.exists([row.namespace.as_str(), row.name.as_str()])?,
+            None => false,
+        };
         let last_unfired = body(&mut self.unfired, key)?;
         Ok(JobRecord {
             schedule: schedule(&row, columns)?,
@@ -136,6 +154,8 @@ impl<'c> Records<'c> {
             live_scheduled,
             tallies,
             breaker,
+            waits,
+            followed,
             last_unfired,
             row,
         })

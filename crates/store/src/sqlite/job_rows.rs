@@ -1,13 +1,13 @@
 //! The ways to jobs: by id, by name, by due time, by calendar.
 
 use drumtower_core::model::{
-    CalendarRef, JobId, JobName, JobRecord, JobRow, JobVersion, NamespaceName, Unfired, WallMs,
+    CalendarRef, JobId, JobName, JobRecord, JobVersion, NamespaceName, SegmentSet, Unfired, WallMs,
 };
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::codec;
 use super::job_records::{Records, columns, job_row};
-use crate::{Error, JobFilter, JobPage};
+use super::within::{self, within};
+use crate::{Error, JobFilter, JobPage, codec};
 
 /// Jobs that one call looks at before it answers with a short page.
 const LOOKS: usize = 20_000;
@@ -79,7 +79,7 @@ pub fn list(
     after: Option<&(NamespaceName, JobName)>,
     limit: usize,
 ) -> Result<JobPage, Error> {
-    let place = first_place(filter);
+    let place = crate::columns::first_job(filter);
     // What comes right after a name ends with a zero byte, which no name holds.
     let next = after.map(|(namespace, name)| (namespace.as_str(), format!("{name}\0")));
     let (namespace, name) = next.map_or(place.clone(), |next| next.max(place));
@@ -94,7 +94,7 @@ pub fn list(
     let mut looked = 0;
     while let Some(columns) = rows.next()? {
         let row = job_row(columns)?;
-        if is_past(filter, &row) {
+        if crate::columns::is_past(filter, &row) {
             return Ok(page);
         }
         looked += 1;
@@ -110,31 +110,11 @@ pub fn list(
     Ok(page)
 }
 
-/// Where the first job that a filter takes may be. The empty text comes before every name.
-fn first_place(filter: &JobFilter) -> (&str, String) {
-    match (&filter.namespace, &filter.prefix) {
-        (Some(namespace), Some(prefix)) => (namespace.as_str(), prefix.clone()),
-        (Some(namespace), None) => (namespace.as_str(), String::new()),
-        (None, _) => ("", String::new()),
-    }
-}
-
-/// Whether neither this job nor any after it is taken.
-fn is_past(filter: &JobFilter, row: &JobRow) -> bool {
-    let Some(only) = &filter.namespace else {
-        return false;
-    };
-    let beyond = |prefix: &String| {
-        let name = row.name.as_str();
-        name > prefix.as_str() && !name.starts_with(prefix)
-    };
-    row.namespace > *only || (row.namespace == *only && filter.prefix.as_ref().is_some_and(beyond))
-}
-
 /// Jobs by (next_due, id) after the given place. The index alone tells which; the rows are then looked up in order of id,
 /// because jobs that are due together lie far apart, and a page of the tables' inner nodes serves neighbours in a row.
 pub fn due(
     conn: &Connection,
+    within: &SegmentSet,
     before: WallMs,
     after: Option<(WallMs, JobId)>,
     limit: i64,
@@ -143,20 +123,25 @@ pub fn due(
         Some((at, id)) => (at.0, i64::try_from(id.0).unwrap_or(i64::MAX)),
         None => (i64::MIN, -1),
     };
+    let within = within::parameter(within);
     // Two searches, so that a page among many jobs due at one instant does not pass over those before it.
-    let mut same = conn.prepare_cached(
+    let mut same = conn.prepare_cached(concat!(
         "SELECT job FROM schedule INDEXED BY schedule_by_due
-         WHERE next_due = ?1 AND next_due < ?2 AND job > ?3 ORDER BY job LIMIT ?4",
-    )?;
-    let mut later = conn.prepare_cached(
+         WHERE next_due = ?1 AND next_due < ?2 AND job > ?3 AND ",
+        within!("job", "?5"),
+        " ORDER BY job LIMIT ?4"
+    ))?;
+    let mut later = conn.prepare_cached(concat!(
         "SELECT job FROM schedule INDEXED BY schedule_by_due
-         WHERE next_due > ?1 AND next_due < ?2 ORDER BY next_due, job LIMIT ?3",
-    )?;
+         WHERE next_due > ?1 AND next_due < ?2 AND ",
+        within!("job", "?4"),
+        " ORDER BY next_due, job LIMIT ?3"
+    ))?;
     let mut ids: Vec<i64> = same
-        .query_map(params![at, before.0, id, limit], |row| row.get(0))?
+        .query_map(params![at, before.0, id, limit, within], |row| row.get(0))?
         .collect::<Result<_, _>>()?;
     let rest = limit - i64::try_from(ids.len()).unwrap_or(limit);
-    for id in later.query_map(params![at, before.0, rest], |row| row.get(0))? {
+    for id in later.query_map(params![at, before.0, rest, within], |row| row.get(0))? {
         ids.push(id?);
     }
     let mut places: Vec<(i64, usize)> = ids.into_iter().zip(0..).collect();
@@ -179,18 +164,26 @@ pub fn due(
 }
 
 /// Jobs that are not deleted, by id above `after`.
-pub fn above(conn: &Connection, after: i64, limit: i64) -> Result<Vec<JobRecord>, Error> {
+pub fn above(
+    conn: &Connection,
+    within: &SegmentSet,
+    after: i64,
+    limit: i64,
+) -> Result<Vec<JobRecord>, Error> {
     let sql = concat!(
         columns!(),
         "FROM job LEFT JOIN schedule ON schedule.job = job.id
-         WHERE job.id > ?1 AND deleted = 0 ORDER BY job.id LIMIT ?2"
+         WHERE job.id > ?1 AND deleted = 0 AND ",
+        within!("job.id", "?3"),
+        " ORDER BY job.id LIMIT ?2"
     );
-    Records::all(conn, sql, [after, limit])
+    Records::all(conn, sql, params![after, limit, within::parameter(within)])
 }
 
 /// Jobs that use a calendar, by id above `after`.
 pub fn users(
     conn: &Connection,
+    within: &SegmentSet,
     calendar: &CalendarRef,
     after: i64,
     limit: i64,
@@ -200,10 +193,16 @@ pub fn users(
         "FROM calendar_user CROSS JOIN job ON job.id = calendar_user.job
          LEFT JOIN schedule ON schedule.job = job.id
          WHERE calendar_user.namespace = ?1 AND calendar_user.calendar = ?2 AND calendar_user.job > ?3
-         ORDER BY calendar_user.job LIMIT ?4"
+         AND ",
+        within!("calendar_user.job", "?5"),
+        " ORDER BY calendar_user.job LIMIT ?4"
     );
     let (namespace, name) = (calendar.namespace.as_str(), calendar.name.as_str());
-    Records::all(conn, sql, params![namespace, name, after, limit])
+    Records::all(
+        conn,
+        sql,
+        params![namespace, name, after, limit, within::parameter(within)],
+    )
 }
 
 /// Ranges of unfired times of a job that touch `[from, to]`.

@@ -5,9 +5,8 @@ use drumtower_core::model::{JobId, Limits, Run, RunId};
 use rusqlite::{Connection, Row, params};
 
 use super::apply::exactly_one;
-use super::packed;
 use crate::read::{LETTER_SCAN, death};
-use crate::{Error, LetterFilter, RunPage, retention};
+use crate::{Error, LetterFilter, RunPage, columns, packed, retention};
 
 pub fn apply(conn: &Connection, changes: &ChangeSet) -> Result<(), Error> {
     let mut insert =
@@ -24,7 +23,7 @@ pub fn apply(conn: &Connection, changes: &ChangeSet) -> Result<(), Error> {
                     run.job.0 as i64,
                     run.namespace.as_str(),
                     died.0,
-                    reason(run),
+                    columns::letter_reason(run),
                     packed::seal(run)?,
                     packed::aside(run.params.as_ref()),
                     packed::aside(run.result.as_ref()),
@@ -34,11 +33,6 @@ pub fn apply(conn: &Connection, changes: &ChangeSet) -> Result<(), Error> {
         }
     }
     Ok(())
-}
-
-/// The word that the column holds.
-fn reason(run: &Run) -> &'static str {
-    death(run).1.map_or("", |reason| reason.as_str())
 }
 
 /// The payloads that lie in the row beside the body.
@@ -133,22 +127,14 @@ fn takes(filter: &LetterFilter, row: &Row<'_>) -> Result<bool, Error> {
 pub fn prune(conn: &Connection, prune: &Prune, seq: u64) -> Result<(), Error> {
     let limit = i64::try_from(prune.limit).unwrap_or(i64::MAX);
     let oldest = retention::oldest_letter(prune.now).0;
-    let mut going = 0;
-    if retention::counts_letters(seq) {
-        let count: i64 = conn
-            .prepare_cached("SELECT count(*) FROM dead_letter")?
-            .query_row([], |row| row.get(0))?;
-        going = count - i64::try_from(Limits::DEAD_LETTERS).unwrap_or(i64::MAX);
-    }
     let old = "DELETE FROM dead_letter WHERE run IN
                  (SELECT run FROM dead_letter WHERE died < ?1 ORDER BY died, run LIMIT ?2)";
     let old = conn.prepare_cached(old)?.execute([oldest, limit])?;
-    let gone = i64::try_from(old).unwrap_or(i64::MAX);
-    let beyond = going.min(limit) - gone;
-    if beyond > 0 {
-        let sql = "DELETE FROM dead_letter WHERE run IN
-                     (SELECT run FROM dead_letter ORDER BY died, run LIMIT ?1)";
-        conn.prepare_cached(sql)?.execute([beyond])?;
+    if !retention::counts_letters(seq) {
+        return Ok(());
     }
-    Ok(())
+    let count = "SELECT namespace, count(*) FROM dead_letter GROUP BY namespace";
+    let drop = "DELETE FROM dead_letter WHERE run IN
+                 (SELECT run FROM dead_letter WHERE namespace = ?1 ORDER BY died, run LIMIT ?2)";
+    super::prune::beyond(conn, count, drop, Limits::DEAD_LETTERS, prune.limit - old)
 }

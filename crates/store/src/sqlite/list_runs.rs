@@ -6,10 +6,10 @@ use rusqlite::{Connection, params};
 use super::buckets::Span;
 use super::chunk;
 use super::derived::Derived;
+use super::history;
 use super::merge::{Merge, Next, Place, Source};
 use super::run_rows::Payloads;
-use super::{history, packed};
-use crate::{Error, RunFilter, RunPage};
+use crate::{Error, RunFilter, RunPage, columns, packed};
 
 /// Rows and blobs that one call looks at before it answers with a short page.
 const LOOKS: usize = 20_000;
@@ -197,7 +197,7 @@ fn read(
 ) -> Result<Option<Run>, Error> {
     match place {
         Place::Active => active(conn, id),
-        Place::Finished(_, spot) if !filter.takes_state(history::state_of(spot.verdict)) => {
+        Place::Finished(_, spot) if !filter.takes_state(columns::state_of(spot.verdict)) => {
             Ok(None)
         }
         Place::Finished(class, spot) => history::get(conn, class, spot.fin, &Payloads(conn)),

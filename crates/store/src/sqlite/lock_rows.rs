@@ -4,8 +4,7 @@ use drumtower_core::change::ChangeSet;
 use drumtower_core::model::{LockRef, LockRow, NamespaceName};
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::codec;
-use crate::Error;
+use crate::{Error, codec};
 
 pub fn apply(conn: &Connection, changes: &ChangeSet) -> Result<(), Error> {
     let mut replace = conn.prepare_cached("INSERT OR REPLACE INTO lock VALUES(?1, ?2, ?3)")?;

@@ -13,8 +13,8 @@ use super::derived::{Batch, Derived};
 use super::history::{self, SQL};
 use super::keys;
 use super::letter_rows;
-use super::packed::{self, Gone};
 use super::record_rows;
+use crate::packed::{self, Gone};
 use crate::{Error, retention};
 
 pub fn step(
@@ -82,6 +82,32 @@ struct Going {
     job: i64,
     verdict: u8,
     gone: Gone,
+}
+
+/// Removes what namespaces have beyond `most`, oldest first, `limit` in all. `count` counts the rows of each, `drop` removes the
+/// first so many of one.
+pub fn beyond(
+    conn: &Connection,
+    count: &str,
+    drop: &str,
+    most: usize,
+    limit: usize,
+) -> Result<(), Error> {
+    let mut select = conn.prepare_cached(count)?;
+    let counts = select.query_map([], |row| {
+        let count: i64 = row.get(1)?;
+        Ok((
+            row.get::<_, String>(0)?,
+            usize::try_from(count).unwrap_or(0),
+        ))
+    })?;
+    let counts = counts.collect::<Result<Vec<_>, _>>()?;
+    for (namespace, excess) in retention::beyond(counts, most, limit) {
+        let excess = i64::try_from(excess).unwrap_or(i64::MAX);
+        conn.prepare_cached(drop)?
+            .execute(params![namespace, excess])?;
+    }
+    Ok(())
 }
 
 /// Removes the earliest finished runs of a class that are old enough.

@@ -4,16 +4,13 @@ use drumtower_core::change::ChangeSet;
 use drumtower_core::model::{GateKey, QueueRow, RateRow};
 use rusqlite::{Connection, params};
 
-use super::codec;
-use crate::Error;
+use crate::{Error, codec};
 
 pub fn apply(conn: &Connection, changes: &ChangeSet) -> Result<(), Error> {
     let mut replace = conn.prepare_cached("INSERT OR REPLACE INTO queue VALUES(?1, ?2, ?3)")?;
     for (queue, row) in &changes.queues {
         let (namespace, name) = (queue.namespace.as_str(), queue.name.as_str());
-        let text = serde_json::to_string(row)
-            .map_err(|error| Error::Invariant(format!("a queue is no JSON: {error}")))?;
-        replace.execute(params![namespace, name, codec::seal(&text)?])?;
+        replace.execute(params![namespace, name, codec::seal_queue(row)?])?;
     }
     if changes.rates.is_empty() {
         return Ok(());
@@ -36,8 +33,7 @@ pub fn all_queues(conn: &Connection) -> Result<Vec<QueueRow>, Error> {
     let mut queues = Vec::new();
     while let Some(row) = rows.next()? {
         let body = row.get_ref(0)?.as_blob().map_err(rusqlite::Error::from)?;
-        let row = serde_json::from_str(codec::open(body)?);
-        queues.push(row.map_err(|error| Error::Corrupt(format!("a queue: {error}")))?);
+        queues.push(codec::open_queue(body)?);
     }
     Ok(queues)
 }

@@ -3,10 +3,10 @@
 use std::sync::{Arc, PoisonError, RwLock};
 
 use drumtower_core::model::{
-    AuditId, BackfillId, BackfillRow, CalendarRef, CalendarVersion, Checkpoint, DrainRow, GateKey,
-    IdempotencyEntry, IdempotencyHash, JobId, JobName, JobRecord, JobVersion, LockRef, LockRow,
-    Meta, NamespaceName, QueueRow, RateRow, Run, RunId, SegmentId, SegmentRow, SessionId,
-    SettingRow, SweepRow, TokenRow, Unfired, WallMs,
+    AuditId, BackfillId, BackfillRow, CalendarRef, CalendarVersion, Checkpoint, DrainRow, Ending,
+    GateKey, IdempotencyEntry, IdempotencyHash, JobId, JobName, JobRecord, JobVersion, LockRef,
+    LockRow, Meta, NamespaceName, QueueRow, RateRow, Run, RunId, SegmentId, SegmentRow, SegmentSet,
+    SessionId, SessionRow, SettingRow, SweepRow, TokenRow, Unfired, WallMs,
 };
 use rusqlite::{Connection, Row, params};
 
@@ -15,15 +15,18 @@ use super::list_runs::{self, View};
 use super::pool::Pool;
 use super::run_rows::Payloads;
 use super::standing_rows;
+use super::within::{self, within};
+use super::writer::{Writer, live_sessions};
 use super::{
-    backfill_rows, calendar_rows, checkpoint_rows, chunk, codec, drain_rows, history, job_rows,
-    letter_rows, lock_rows, migrate, packed, queue_rows, record_rows, rollups,
+    backfill_rows, calendar_rows, checkpoint_rows, chunk, drain_rows, follower_rows, history,
+    job_rows, letter_rows, lock_rows, migrate, queue_rows, record_rows, rollups,
 };
 use crate::tally::merge_all;
 use crate::{
     AuditFilter, AuditPage, BackfillFilter, CounterRow, Error, JobFilter, JobPage, LetterFilter,
-    ParkedKey, PrunedRow, Read, Rollup, RunFilter, RunPage, StartPage,
+    Owner, ParkedKey, PrunedRow, Read, Rollup, RunFilter, RunPage, StartPage,
 };
+use crate::{codec, packed};
 
 /// Reads the store beside its writer, from any thread.
 #[derive(Clone)]
@@ -113,6 +116,26 @@ impl Read for Reader {
         self.read(migrate::meta)
     }
 
+    fn owners(&self) -> Result<Vec<Owner>, Error> {
+        let sql = "SELECT owner, min(id), count(*) FROM segment GROUP BY owner ORDER BY owner";
+        self.read(|conn| {
+            let mut select = conn.prepare_cached(sql)?;
+            let rows = select.query_map([], |row| {
+                Ok(Owner {
+                    session: SessionId(row.get::<_, i64>(0)? as u64),
+                    first: SegmentId(row.get(1)?),
+                    segments: row.get::<_, i64>(2)? as usize,
+                })
+            })?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        })
+    }
+
+    fn sessions(&self) -> Result<(WallMs, Vec<SessionRow>), Error> {
+        let live = self.read(live_sessions)?;
+        Ok((Writer::now(), live))
+    }
+
     fn segments(&self) -> Result<Vec<SegmentRow>, Error> {
         let sql = "SELECT id, owner, epoch, id_mark FROM segment ORDER BY id";
         let segment = |row: &Row<'_>| {
@@ -193,11 +216,12 @@ impl Read for Reader {
 
     fn jobs_due(
         &self,
+        within: &SegmentSet,
         before: WallMs,
         after: Option<(WallMs, JobId)>,
         limit: usize,
     ) -> Result<Vec<JobRecord>, Error> {
-        self.read(|conn| job_rows::due(conn, before, after, rows_of(limit)))
+        self.read(|conn| job_rows::due(conn, within, before, after, rows_of(limit)))
     }
 
     fn unfired(
@@ -220,17 +244,39 @@ impl Read for Reader {
 
     fn calendar_users(
         &self,
+        within: &SegmentSet,
         calendar: &CalendarRef,
         after: Option<JobId>,
         limit: usize,
     ) -> Result<Vec<JobRecord>, Error> {
         let after = above(after.map(|id| id.0));
-        self.read(|conn| job_rows::users(conn, calendar, after, rows_of(limit)))
+        self.read(|conn| job_rows::users(conn, within, calendar, after, rows_of(limit)))
     }
 
-    fn jobs_by_id(&self, after: Option<JobId>, limit: usize) -> Result<Vec<JobRecord>, Error> {
+    fn jobs_by_id(
+        &self,
+        within: &SegmentSet,
+        after: Option<JobId>,
+        limit: usize,
+    ) -> Result<Vec<JobRecord>, Error> {
         let after = above(after.map(|id| id.0));
-        self.read(|conn| job_rows::above(conn, after, rows_of(limit)))
+        self.read(|conn| job_rows::above(conn, within, after, rows_of(limit)))
+    }
+
+    fn followers(
+        &self,
+        within: &SegmentSet,
+        namespace: &NamespaceName,
+        name: &JobName,
+        after: Option<JobId>,
+        limit: usize,
+    ) -> Result<Vec<JobRecord>, Error> {
+        let (of, after) = ((namespace, name), above(after.map(|id| id.0)));
+        self.read(|conn| follower_rows::of(conn, within, of, after, rows_of(limit)))
+    }
+
+    fn endings(&self, within: &SegmentSet, limit: usize) -> Result<Vec<Ending>, Error> {
+        self.read(|conn| follower_rows::endings(conn, within, rows_of(limit)))
     }
 
     fn sweeps(&self) -> Result<Vec<SweepRow>, Error> {
@@ -284,14 +330,26 @@ impl Read for Reader {
         })
     }
 
-    fn active_runs(&self, after: Option<RunId>, limit: usize) -> Result<Vec<Run>, Error> {
-        let sql =
-            "SELECT id, job, body FROM run WHERE id > ?1 AND parked IS NULL ORDER BY id LIMIT ?2";
+    fn active_runs(
+        &self,
+        within: &SegmentSet,
+        after: Option<RunId>,
+        limit: usize,
+    ) -> Result<Vec<Run>, Error> {
+        let sql = concat!(
+            "SELECT id, job, body FROM run WHERE id > ?1 AND parked IS NULL AND ",
+            within!("id", "?3"),
+            " ORDER BY id LIMIT ?2"
+        );
         self.read(|conn| {
             all(
                 conn,
                 sql,
-                [above(after.map(|id| id.0)), rows_of(limit)],
+                params![
+                    above(after.map(|id| id.0)),
+                    rows_of(limit),
+                    within::parameter(within)
+                ],
                 |row| run_row(conn, row),
             )
         })
@@ -299,17 +357,26 @@ impl Read for Reader {
 
     fn parked_runs(
         &self,
+        within: &SegmentSet,
         key: &str,
         after: Option<RunId>,
         limit: usize,
     ) -> Result<Vec<Run>, Error> {
-        let sql =
-            "SELECT id, job, body FROM run WHERE parked = ?1 AND id > ?2 ORDER BY id LIMIT ?3";
+        let sql = concat!(
+            "SELECT id, job, body FROM run WHERE parked = ?1 AND id > ?2 AND ",
+            within!("id", "?4"),
+            " ORDER BY id LIMIT ?3"
+        );
         self.read(|conn| {
             all(
                 conn,
                 sql,
-                params![key, above(after.map(|id| id.0)), rows_of(limit)],
+                params![
+                    key,
+                    above(after.map(|id| id.0)),
+                    rows_of(limit),
+                    within::parameter(within)
+                ],
                 |row| run_row(conn, row),
             )
         })
@@ -319,38 +386,52 @@ impl Read for Reader {
         self.read(|conn| standing_rows::live(conn, job, key, rows_of(limit)))
     }
 
-    fn parked_keys(&self) -> Result<Vec<ParkedKey>, Error> {
-        let sql = "SELECT parked, count(*) FROM run WHERE parked IS NOT NULL GROUP BY parked ORDER BY parked";
+    fn parked_keys(&self, within: &SegmentSet) -> Result<Vec<ParkedKey>, Error> {
+        let sql = concat!(
+            "SELECT parked, count(*) FROM run WHERE parked IS NOT NULL AND ",
+            within!("id", "?1"),
+            " GROUP BY parked ORDER BY parked"
+        );
         let key = |row: &Row<'_>| {
             Ok(ParkedKey {
                 key: row.get(0)?,
                 runs: row.get::<_, i64>(1)? as u64,
             })
         };
-        self.read(|conn| all(conn, sql, [], key))
+        self.read(|conn| all(conn, sql, [within::parameter(within)], key))
     }
 
     fn parked_starts(
         &self,
+        within: &SegmentSet,
         by: WallMs,
         after: Option<(WallMs, RunId)>,
         limit: usize,
     ) -> Result<StartPage, Error> {
-        let page = "SELECT id, job, body FROM run
-                    WHERE start_by IS NOT NULL AND start_by <= ?1 AND (start_by, id) > (?2, ?3)
-                    ORDER BY start_by, id LIMIT ?4";
-        let beyond = "SELECT start_by FROM run
-                      WHERE start_by IS NOT NULL AND (start_by, id) > (?1, ?2)
-                      ORDER BY start_by, id LIMIT 1";
+        let page = concat!(
+            "SELECT id, job, body FROM run
+             WHERE start_by IS NOT NULL AND start_by <= ?1 AND (start_by, id) > (?2, ?3) AND ",
+            within!("id", "?5"),
+            " ORDER BY start_by, id LIMIT ?4"
+        );
+        let beyond = concat!(
+            "SELECT start_by FROM run
+             WHERE start_by IS NOT NULL AND (start_by, id) > (?1, ?2) AND ",
+            within!("id", "?3"),
+            " ORDER BY start_by, id LIMIT 1"
+        );
+        let within = within::parameter(within);
         let place = after.map_or((i64::MIN, -1), |(by, run)| (by.0, run.0 as i64));
         self.read(|conn| {
-            let values = params![by.0, place.0, place.1, rows_of(limit)];
+            let values = params![by.0, place.0, place.1, rows_of(limit), within];
             let runs = all(conn, page, values, |row| run_row(conn, row))?;
             let last = runs
                 .last()
                 .and_then(|run| Some((run.start_by?.0, run.id.0 as i64)));
             let (by, id) = last.unwrap_or(place);
-            let next = all(conn, beyond, params![by, id], |row| Ok(WallMs(row.get(0)?)))?;
+            let next = all(conn, beyond, params![by, id, within], |row| {
+                Ok(WallMs(row.get(0)?))
+            })?;
             Ok(StartPage {
                 runs,
                 next: next.first().copied(),

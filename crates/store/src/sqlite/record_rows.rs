@@ -5,9 +5,8 @@ use drumtower_core::model::{AuditEntry, AuditId, SettingRow};
 use rusqlite::{Connection, Statement, params};
 
 use super::apply::exactly_one;
-use super::codec;
 use crate::read::AUDIT_SCAN;
-use crate::{AuditFilter, AuditPage, Error};
+use crate::{AuditFilter, AuditPage, Error, codec};
 
 pub fn settings(conn: &Connection, changes: &ChangeSet) -> Result<(), Error> {
     let mut replace = conn.prepare_cached("INSERT OR REPLACE INTO setting VALUES(?1, ?2, ?3)")?;

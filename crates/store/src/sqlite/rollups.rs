@@ -1,8 +1,7 @@
 //! Roll-ups by minute and job, gathered in memory and written a few rows in each commit.
 //!
-//! Finish numbers are cut into ranges. The runs of the open range are counted in memory; when it is long enough, or a
-//! minute has passed, it closes, and its rows are added to the table in order of key over the next commits. A row in the
-//! database says which range is being written and up to which key, so that a restart counts each run exactly once.
+//! Finish numbers are cut into ranges, as [`crate::gather`] tells. A row in the database says which range is being written
+//! and up to which key, so that a restart counts each run exactly once.
 
 use std::collections::BTreeMap;
 
@@ -10,13 +9,11 @@ use drumtower_core::model::JobId;
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::{Deserialize, Serialize};
 
+use super::Options;
 use super::history::{self, CLASSES};
-use super::{Options, codec};
-use crate::Error;
-use crate::tally::{Key, Sample, Tally, merge_all};
-
-/// A closed range is written within this many commits, however many rows it has.
-const COMMITS_A_RANGE: usize = 200;
+use crate::gather::Gathered;
+use crate::tally::{Key, Sample, Tally};
+use crate::{Error, codec};
 
 /// What is written: everything before `from`, and of the runs in `from..to` the keys up to `done`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,12 +25,7 @@ pub struct Progress {
 
 pub struct Rollups {
     progress: Progress,
-    closing: BTreeMap<Key, Tally>,
-    open: BTreeMap<Key, Tally>,
-    open_rows: u64,
-    quota: usize,
-    least: usize,
-    rows_a_range: u64,
+    gathered: Gathered,
 }
 
 /// What one commit wrote.
@@ -64,30 +56,19 @@ impl Rollups {
     /// Counts again the runs that no written row tells of.
     pub fn load(conn: &Connection, options: &Options) -> Result<Self, Error> {
         let progress = Progress::load(conn)?;
-        let (mut closing, mut open) =
-            (BTreeMap::<Key, Tally>::new(), BTreeMap::<Key, Tally>::new());
-        let mut open_rows = 0;
+        let mut gathered = Gathered::new(options.blobs_a_commit, options.rollup_rows);
+        let mut closing = BTreeMap::<Key, Tally>::new();
         for class in 0..CLASSES {
             history::scan_samples(conn, class, progress.from[class], |fin, sample| {
                 if fin >= progress.to[class] {
-                    open.entry(sample.key).or_default().add(&sample);
-                    open_rows += 1;
+                    gathered.add(&sample);
                 } else if progress.done.is_none_or(|done| sample.key > done) {
                     closing.entry(sample.key).or_default().add(&sample);
                 }
             })?;
         }
-        let least = options.blobs_a_commit.max(1);
-        let quota = quota(closing.len(), least);
-        Ok(Self {
-            progress,
-            closing,
-            open,
-            open_rows,
-            quota,
-            least,
-            rows_a_range: options.rollup_rows,
-        })
+        gathered.go_on(closing);
+        Ok(Self { progress, gathered })
     }
 
     /// Whether runs from `fin` on are told of only by themselves.
@@ -97,19 +78,19 @@ impl Rollups {
 
     /// Whether anything gathered is of a minute before `minute`.
     pub fn holds_before(&self, minute: i64) -> bool {
-        [&self.closing, &self.open]
-            .iter()
-            .any(|rows| rows.keys().next().is_some_and(|key| key.0 < minute))
+        self.gathered.holds_before(minute)
     }
 
     /// Writes the next rows of the closed range.
     pub fn write(&self, conn: &Connection) -> Result<Option<Written>, Error> {
-        let rows = self.quota.min(self.closing.len());
-        let Some(last) = self.closing.keys().take(rows).next_back().copied() else {
+        let (due, whole) = self.gathered.due();
+        let due: Vec<(&Key, &Tally)> = due.collect();
+        let Some(last) = due.last().map(|(key, _)| **key) else {
             return Ok(None);
         };
-        add_rows(conn, self.closing.iter().take(rows))?;
-        let progress = if rows == self.closing.len() {
+        let rows = due.len();
+        add_rows(conn, due.into_iter())?;
+        let progress = if whole {
             Progress {
                 from: self.progress.to,
                 to: self.progress.to,
@@ -136,15 +117,7 @@ impl Rollups {
         samples: &[Sample],
         next: [u64; CLASSES],
     ) -> Result<Written, Error> {
-        let mut rows = self.closing.clone();
-        merge_all(
-            &mut rows,
-            self.open.iter().map(|(key, tally)| (*key, tally.clone())),
-        );
-        for sample in samples {
-            rows.entry(sample.key).or_default().add(sample);
-        }
-        add_rows(conn, rows.iter())?;
+        add_rows(conn, self.gathered.everything(samples).iter())?;
         let progress = Progress {
             from: next,
             to: next,
@@ -163,55 +136,25 @@ impl Rollups {
         if let Some(written) = written {
             self.progress = written.progress;
             if written.everything {
-                self.closing.clear();
-                self.open.clear();
-                self.open_rows = 0;
+                self.gathered.clear();
                 return;
             }
-            for _ in 0..written.rows {
-                self.closing.pop_first();
-            }
+            self.gathered.written(written.rows);
         }
-        for sample in samples {
-            self.open.entry(sample.key).or_default().add(sample);
+        samples.iter().for_each(|sample| self.gathered.add(sample));
+        if self.gathered.close() {
+            self.progress = Progress {
+                from: self.progress.to,
+                to: next,
+                done: None,
+            };
         }
-        self.open_rows += samples.len() as u64;
-        self.close_range(next);
-    }
-
-    fn close_range(&mut self, next: [u64; CLASSES]) {
-        let minutes = (
-            self.open.keys().next().map(|key| key.0),
-            self.open.keys().next_back().map(|key| key.0),
-        );
-        let long = self.open_rows >= self.rows_a_range || minutes.0 < minutes.1;
-        if !self.closing.is_empty() || !long {
-            return;
-        }
-        self.closing = std::mem::take(&mut self.open);
-        self.open_rows = 0;
-        self.quota = quota(self.closing.len(), self.least);
-        self.progress = Progress {
-            from: self.progress.to,
-            to: next,
-            done: None,
-        };
     }
 
     /// What is not in the table of the minutes in `[from, to)`.
     pub fn gathered(&self, job: Option<JobId>, from: i64, to: i64) -> BTreeMap<Key, Tally> {
-        let mut found = BTreeMap::new();
-        for rows in [&self.closing, &self.open] {
-            let rows = rows.range((from, JobId(0))..(to, JobId(0)));
-            let rows = rows.filter(|(key, _)| job.is_none_or(|job| key.1 == job));
-            merge_all(&mut found, rows.map(|(key, tally)| (*key, tally.clone())));
-        }
-        found
+        self.gathered.between(job, from, to)
     }
-}
-
-fn quota(rows: usize, least: usize) -> usize {
-    rows.div_ceil(COMMITS_A_RANGE).max(least)
 }
 
 fn add_rows<'a>(

@@ -8,9 +8,9 @@ use super::apply::exactly_one;
 use super::buckets::Finished;
 use super::derived::{Batch, Derived};
 use super::history;
-use super::packed::{self, Aside};
-use super::standing_rows;
 use crate::Error;
+use crate::columns::{self, raw};
+use crate::packed::{self, Aside};
 use crate::tally::Sample;
 
 pub fn apply(
@@ -33,7 +33,7 @@ pub fn apply(
         let scheduled = run.origin == Origin::Schedule;
         let parked_start = run.must_start_by().filter(|_| run.parked.is_some());
         let start_by = parked_start.map(|by| by.0);
-        let overlap = standing_rows::column(run);
+        let overlap = columns::standing(run);
         let row = params![
             id,
             run.job.0 as i64,
@@ -86,7 +86,7 @@ fn finish(
     let class = history::class_of(run.retention);
     let fin = derived.classes[class].next_fin + batch.runs[class].len() as u64;
     history::insert(conn, class, fin, run, body)?;
-    let verdict = history::verdict_of(run.state);
+    let verdict = columns::verdict_of(run.state);
     batch.runs[class].push(Finished {
         fin,
         id: run.id.0,
@@ -113,11 +113,6 @@ fn payloads(conn: &Connection, run: &Run) -> Result<(), Error> {
     Ok(())
 }
 
-/// The codec byte, the format byte, the text.
-fn raw(text: &str) -> Vec<u8> {
-    [&[0, 1], text.as_bytes()].concat()
-}
-
 /// Long payloads as a snapshot has them.
 pub struct Payloads<'a>(pub &'a Connection);
 
@@ -128,13 +123,7 @@ impl Payloads<'_> {
             .prepare_cached(sql)?
             .query_row([run.0 as i64], |row| row.get(0))
             .optional()?;
-        let text = blob.and_then(|blob| {
-            blob.strip_prefix(&[0, 1])
-                .and_then(|text| String::from_utf8(text.to_vec()).ok())
-        });
-        text.ok_or_else(|| {
-            Error::Corrupt(format!("a payload of {run} is missing or cannot be read"))
-        })
+        columns::open_raw(blob.as_deref(), run)
     }
 }
 

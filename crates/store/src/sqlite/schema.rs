@@ -7,15 +7,18 @@
 pub const APPLICATION_ID: i32 = 0x4452_554d;
 
 /// The statements of each schema version, from 1.
-pub const MIGRATIONS: &[&[&str]] = &[VERSION_1, VERSION_2, VERSION_3, VERSION_4];
+pub const MIGRATIONS: &[&[&str]] = &[
+    VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5, VERSION_6,
+];
 
 /// The schema version that this program writes.
 pub const KNOWN: u32 = MIGRATIONS.len() as u32;
 
 /// The oldest schema version whose servers may write to a store of version [`KNOWN`]. A server of version 1 knows nothing
 /// of calendars: it would fire on days that they exclude. One of version 2 knows nothing of the audit log: what it changes
-/// would not be in it. One of version 3 knows nothing of what runs have had since: it would write them without it.
-pub const OLDEST_SERVER: u32 = 4;
+/// would not be in it. One of version 3 knows nothing of what runs have had since: it would write them without it. One of
+/// version 5 knows nothing of jobs that run after others: it could not read them.
+pub const OLDEST_SERVER: u32 = 6;
 
 const VERSION_1: &[&str] = &[
     "CREATE TABLE meta(
@@ -233,4 +236,27 @@ const VERSION_4: &[&str] = &[
        body BLOB NOT NULL)",
     "CREATE INDEX backfill_open ON backfill(id) WHERE open = 1",
     "CREATE INDEX backfill_by_end ON backfill(ended) WHERE open = 0",
+];
+
+const VERSION_5: &[&str] = &[
+    // Where other servers reach the one whose session it is, and what program it runs.
+    "ALTER TABLE session ADD COLUMN address TEXT",
+    "ALTER TABLE session ADD COLUMN version TEXT NOT NULL DEFAULT ''",
+    // How many a namespace has is counted now and then, without reading the rows.
+    "CREATE INDEX dead_letter_by_namespace ON dead_letter(namespace, died)",
+    "CREATE INDEX backfill_by_namespace ON backfill(namespace, ended) WHERE open = 0",
+];
+
+const VERSION_6: &[&str] = &[
+    // Derived from the current definitions of the jobs that are not deleted.
+    "CREATE TABLE follower(
+       namespace TEXT NOT NULL,
+       name TEXT NOT NULL,
+       job INTEGER NOT NULL,
+       PRIMARY KEY(namespace, name, job)) WITHOUT ROWID",
+    "CREATE INDEX follower_by_job ON follower(job)",
+    // What has come of the jobs that a job runs after.
+    "CREATE TABLE waits(job INTEGER PRIMARY KEY, body BLOB NOT NULL)",
+    // Ends that followers have to be told of.
+    "CREATE TABLE ending(run INTEGER PRIMARY KEY, body BLOB NOT NULL)",
 ];

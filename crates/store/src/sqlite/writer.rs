@@ -9,7 +9,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use drumtower_core::change::ChangeSet;
-use drumtower_core::model::{Actor, SessionId, SessionRow, WallMs};
+use drumtower_core::model::{Actor, Member, SessionId, SessionRow, WallMs};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
@@ -117,7 +117,7 @@ impl Writer {
         Ok(self.conn.query_row(&sql, [], |row| row.get(0))?)
     }
 
-    fn now() -> WallMs {
+    pub(super) fn now() -> WallMs {
         let since = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
@@ -222,12 +222,17 @@ impl Store for Writer {
         Ok(Self::now())
     }
 
-    fn begin_session(&mut self, server: &Actor, extend_ms: i64) -> Result<SessionId, Error> {
+    fn begin_session(&mut self, member: &Member, extend_ms: i64) -> Result<SessionId, Error> {
         self.settle_doubt()?;
         let mut insert = self.conn.prepare_cached(
-            "INSERT INTO session(server, seq, expires, revoked) VALUES(?1, 0, ?2, 0)",
+            "INSERT INTO session(server, seq, expires, revoked, address, version) VALUES(?1, 0, ?2, 0, ?3, ?4)",
         )?;
-        let id = insert.insert(params![&*server.0, Self::now().plus(extend_ms).0])?;
+        let id = insert.insert(params![
+            &*member.server.0,
+            Self::now().plus(extend_ms).0,
+            member.address,
+            member.version
+        ])?;
         Ok(SessionId(id as u64))
     }
 
@@ -246,7 +251,8 @@ impl Store for Writer {
         let Ok(id) = i64::try_from(id.0) else {
             return Ok(None);
         };
-        let sql = "SELECT id, server, seq, expires, revoked FROM session WHERE id = ?1";
+        let sql =
+            "SELECT id, server, seq, expires, revoked, address, version FROM session WHERE id = ?1";
         Ok(self
             .conn
             .prepare_cached(sql)?
@@ -255,13 +261,7 @@ impl Store for Writer {
     }
 
     fn live_sessions(&mut self) -> Result<Vec<SessionRow>, Error> {
-        let sql =
-            "SELECT id, server, seq, expires, revoked FROM session WHERE revoked = 0 ORDER BY id";
-        let mut select = self.conn.prepare_cached(sql)?;
-        let rows = select
-            .query_map([], session_row)?
-            .collect::<Result<_, _>>()?;
-        Ok(rows)
+        live_sessions(&self.conn)
     }
 
     fn close(&mut self) -> Result<(), Error> {
@@ -272,12 +272,27 @@ impl Store for Writer {
     }
 }
 
+/// Every session that is not revoked.
+pub(super) fn live_sessions(conn: &Connection) -> Result<Vec<SessionRow>, Error> {
+    let sql = "SELECT id, server, seq, expires, revoked, address, version FROM session
+               WHERE revoked = 0 ORDER BY id";
+    let mut select = conn.prepare_cached(sql)?;
+    let rows = select.query_map([], session_row)?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
 fn session_row(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
     Ok(SessionRow {
         id: SessionId(row.get::<_, i64>(0)? as u64),
-        server: Actor::new(row.get_ref(1)?.as_str()?),
+        member: Member {
+            server: Actor::new(row.get_ref(1)?.as_str()?),
+            address: row.get(5)?,
+            version: row.get(6)?,
+            home: None,
+        },
         seq: row.get::<_, i64>(2)? as u64,
         expires: WallMs(row.get(3)?),
         revoked: row.get(4)?,
+        took: None,
     })
 }

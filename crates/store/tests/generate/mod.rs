@@ -6,14 +6,16 @@ use drumtower_core::change::{
     BackfillChange, ChangeSet, JobChange, LetterChange, Prune, RunChange, ScheduleChange,
 };
 use drumtower_core::model::{
-    Actor, AuditAction, AuditEntry, AuditId, AuditKind, AuditObject, BackfillId, BackfillRow,
-    BackfillState, BreakerRow, CalendarRef, CalendarVersion, Checkpoint, Counters, DrainRow, Epoch,
-    Fence, GateKey, IdempotencyEntry, IdempotencyHash, JobId, JobRow, JobVersion, JsonText, Limits,
-    LockName, LockRef, LockRow, Open, Origin, Pause, Progress, QueueRow, QueueSpec, RateRow,
-    Retention, Role, Run, RunId, RunState, ScheduleRow, SegmentId, SegmentRow, SessionId,
-    SettingKey, SettingName, SettingRow, Standing, SweepCause, SweepRow, TokenId, TokenRow,
-    Unfired, UnfiredReason, WallMs, WorkerName, WorkerRef,
+    Actor, After, AfterOn, AfterRow, Arrival, AuditAction, AuditEntry, AuditId, AuditKind,
+    AuditObject, BackfillId, BackfillRow, BackfillState, BreakerRow, CalendarRef, CalendarVersion,
+    Checkpoint, Counters, DrainRow, Ending, Epoch, Fence, GateKey, IdempotencyEntry,
+    IdempotencyHash, JobId, JobName, JobRow, JobVersion, JsonText, Limits, LockName, LockRef,
+    LockRow, Need, Open, Origin, Pause, Progress, QueueRow, QueueSpec, RateRow, Retention, Role,
+    Run, RunId, RunState, ScheduleRow, SegmentId, SegmentRow, SessionId, SettingKey, SettingName,
+    SettingRow, Standing, SweepCause, SweepRow, TokenId, TokenRow, Unfired, UnfiredReason, WallMs,
+    WorkerName, WorkerRef,
 };
+use drumtower_store::conformance::SESSION_MS;
 use drumtower_store::conformance::sample::{self, T0};
 
 /// SplitMix64: small, seeded, the same on every machine.
@@ -58,7 +60,7 @@ pub struct Generator {
     active: BTreeMap<RunId, Run>,
     seen: BTreeSet<RunId>,
     keys: Vec<(IdempotencyHash, WallMs)>,
-    epochs: BTreeMap<SegmentId, (Epoch, u64)>,
+    epochs: BTreeMap<SegmentId, SegmentRow>,
     ranges: Vec<Unfired>,
     /// The newest version of each.
     calendars: BTreeMap<CalendarRef, u32>,
@@ -131,7 +133,7 @@ impl Generator {
         let mut changes = ChangeSet {
             session: self.session.unwrap_or_default(),
             seq: self.seq + 1,
-            extend_ms: 3_000,
+            extend_ms: SESSION_MS,
             revoke: self.old_session.into_iter().collect(),
             ..ChangeSet::default()
         };
@@ -168,7 +170,7 @@ impl Generator {
             self.seen.insert(*id);
             match change {
                 RunChange::Insert(run) | RunChange::Update(run) => {
-                    drop(self.active.insert(*id, run.clone()))
+                    drop(self.active.insert(*id, Run::clone(run)))
                 }
                 RunChange::Finish(_) | RunChange::InsertFinished(_) => drop(self.active.remove(id)),
             }
@@ -179,12 +181,7 @@ impl Generator {
                 .values()
                 .map(|entry| (entry.hash, entry.created)),
         );
-        self.epochs.extend(
-            changes
-                .segments
-                .values()
-                .map(|row| (row.id, (row.epoch, row.id_mark))),
-        );
+        self.epochs.extend(changes.segments.clone());
         self.ranges.extend(changes.unfired.values().cloned());
         self.calendars.extend(changes.calendars.keys().cloned());
         let written = changes.backfills.values().map(|change| change.row.clone());
@@ -256,8 +253,15 @@ impl Generator {
         self.add_unfired(changes, id);
     }
 
-    /// A definition with calendars or without.
-    fn definition(&mut self, version: JobVersion) -> JobVersion {
+    /// A definition with calendars and jobs before it, or without.
+    fn definition(&mut self, mut version: JobVersion) -> JobVersion {
+        version.spec.after = self.random.one_in(3).then(|| After {
+            jobs: [self.random.below(4), 4 + self.random.below(4)]
+                .map(|n| JobName::new(&format!("job-{n}")).expect("a name"))
+                .into(),
+            need: Need::All,
+            on: AfterOn::Success,
+        });
         let mut some = || {
             let count = self.random.below(3) as usize;
             let names = (0..count).filter_map(|_| self.random.pick(&CALENDARS));
@@ -405,11 +409,13 @@ impl Generator {
         let known: Vec<Run> = self.active.values().cloned().collect();
         for run in known {
             let change = match self.random.below(5) {
-                0 | 1 => RunChange::Finish(self.end(&run)),
-                2 if run.state == RunState::Pending => RunChange::Update(sample::running(Run {
-                    parked: None,
-                    ..run
-                })),
+                0 | 1 => RunChange::Finish(Box::new(self.end(&run))),
+                2 if run.state == RunState::Pending => {
+                    RunChange::Update(Box::new(sample::running(Run {
+                        parked: None,
+                        ..run
+                    })))
+                }
                 _ => continue,
             };
             changes.runs.insert(change.run().id, change);
@@ -418,9 +424,9 @@ impl Generator {
             let Some(run) = self.new_run() else { return };
             let at_once = self.random.one_in(5);
             let change = if at_once {
-                RunChange::InsertFinished(self.end(&run))
+                RunChange::InsertFinished(Box::new(self.end(&run)))
             } else {
-                RunChange::Insert(run)
+                RunChange::Insert(Box::new(run))
             };
             if !self.seen.contains(&change.run().id) {
                 changes.runs.insert(change.run().id, change);
@@ -452,8 +458,12 @@ impl Generator {
         let number = self.number();
         if self.random.one_in(3) {
             let id = SegmentId(self.random.below(5) as u16);
-            let (epoch, mark) = self.epochs.get(&id).copied().unwrap_or_default();
-            let (epoch, id_mark) = (Epoch(epoch.0 + self.random.below(2)), mark + number);
+            let known = self.epochs.get(&id);
+            let (epoch, mark) = known.map_or((0, 0), |row| (row.epoch.0, row.id_mark));
+            // Whoever has it may keep the epoch or take it anew.
+            let own = known.is_some_and(|row| row.owner == changes.session);
+            let raised = if own { self.random.below(2) } else { 1 };
+            let (epoch, id_mark) = (Epoch(epoch + raised), mark + number);
             changes.segments.insert(
                 id,
                 SegmentRow {
@@ -590,6 +600,7 @@ impl Generator {
             let kept = !self.random.one_in(3);
             changes.breakers.insert(job, kept.then_some(row));
         }
+        self.add_endings(&jobs, changes);
         if self.random.one_in(4) {
             let row = DrainRow {
                 worker: WorkerRef {
@@ -632,6 +643,38 @@ impl Generator {
             let run = sample::ended(run, RunState::Failed, 5);
             let letter = LetterChange::Insert(Box::new(run.clone()));
             changes.letters.insert(run.id, letter);
+        }
+    }
+
+    /// Ends that followers are told of, and what has come of the jobs before.
+    fn add_endings(&mut self, jobs: &[JobId], changes: &mut ChangeSet) {
+        let name = |n: u64| JobName::new(&format!("job-{n}")).expect("a name");
+        let ending = Ending {
+            run: RunId(70 + self.random.below(5)),
+            root: RunId(7),
+            namespace: sample::namespace("default"),
+            name: name(self.random.below(4)),
+            state: RunState::Completed,
+            at: self.now(),
+            through: self.random.one_in(2).then_some(JobId(9)),
+        };
+        if self.random.one_in(3) {
+            let told = self.random.one_in(3);
+            let run = ending.run;
+            changes.endings.insert(run, (!told).then_some(ending));
+        }
+        if let Some(job) = self.random.pick(jobs).filter(|_| self.random.one_in(4)) {
+            let arrival = Arrival {
+                run: RunId(77),
+                state: RunState::Failed,
+                at: self.now(),
+            };
+            let row = AfterRow {
+                arrived: [(name(self.random.below(4)), arrival)].into(),
+                unmade: None,
+            };
+            let kept = !self.random.one_in(3);
+            changes.waits.insert(job, kept.then_some(row));
         }
     }
 
@@ -682,17 +725,21 @@ impl Generator {
         match (self.random.below(10), run, taken) {
             (0, ..) => changes.seq += self.random.below(3) + 1,
             (1, ..) => changes.seq -= 1,
-            (2, Some(run), _) => drop(changes.runs.insert(run.id, RunChange::Insert(run))),
+            (2, Some(run), _) => drop(
+                changes
+                    .runs
+                    .insert(run.id, RunChange::Insert(Box::new(run))),
+            ),
             (3, Some(run), _) => {
                 let ended = sample::ended(run, RunState::Failed, 1);
                 changes
                     .runs
-                    .insert(ended.id, RunChange::InsertFinished(ended));
+                    .insert(ended.id, RunChange::InsertFinished(Box::new(ended)));
             }
             (4, ..) => drop(
                 changes
                     .runs
-                    .insert(stranger.id, RunChange::Update(stranger)),
+                    .insert(stranger.id, RunChange::Update(Box::new(stranger))),
             ),
             (5, _, Some(row)) => {
                 let made = sample::new_jobs([JobRow {

@@ -286,6 +286,6 @@ async fn killed(mut agent: Agent) {
     let ends = agent.see_off(stream).await;
     assert_eq!(
         ends.iter().map(wire::Finished::outcome).collect::<Vec<_>>(),
-        [wire::Outcome::LeaseLost]
+        [wire::Outcome::Cancelled]
     );
 }

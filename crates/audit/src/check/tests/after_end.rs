@@ -1,6 +1,6 @@
 //! Jobs that wait for the end of their last run.
 
-use drumtower_core::model::{RunState, Unfired, UnfiredReason, WallMs};
+use drumtower_core::model::{MisfirePolicy, RunState, Unfired, UnfiredReason, WallMs};
 use drumtower_core::schedule::Bounds;
 use serde_json::json;
 
@@ -124,5 +124,18 @@ fn an_active_job_goes_on() {
             max_fires: Some(4),
             ..Bounds::default()
         });
+    });
+}
+
+/// A clock that was set back shows the same millisecond twice; no two of such runs were made by one decision.
+#[test]
+fn runs_of_one_millisecond_were_made_in_turn() {
+    let mut times = [1, 2, 3, 4, 5].map(link);
+    times[4] = times[3].plus(TAKES_MS + 1);
+    breaks(&[], |world| {
+        chain_of(world, times);
+        world.options.clock_back_ms = DELAY_MS;
+        world.spec().misfire.policy = Some(MisfirePolicy::Skip);
+        world.runs[3].created = times[4];
     });
 }

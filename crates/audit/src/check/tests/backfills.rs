@@ -2,7 +2,7 @@
 
 use drumtower_core::model::{
     Actor, BackfillId, BackfillMark, BackfillOrder, BackfillRow, BackfillState, BackfillWhich,
-    JobName, NamespaceName, Origin, Run, WallMs,
+    JobName, NamespaceName, Obedience, Origin, Run, WallMs,
 };
 
 use super::breaks;
@@ -24,6 +24,9 @@ fn row(made: u64) -> BackfillRow {
         max_active: 1,
         priority: 0,
         params: None,
+        overlap: Obedience::Ignore,
+        force: false,
+        held: None,
         state: BackfillState::Completed,
         cursor: Some(START),
         times: 10,

@@ -9,7 +9,7 @@ mod schedules;
 mod spans;
 mod world;
 
-use drumtower_core::model::{Counters, Run, RunId, RunState, SegmentId};
+use drumtower_core::model::{Counters, Run, RunId, RunState, SegmentId, WallMs};
 
 use super::{Journaled, Report};
 use crate::Record;
@@ -174,6 +174,38 @@ fn counters_that_disagree_with_the_rows_are_found() {
             .insert((SegmentId(5), "other".parse().expect("a name")), counters);
     });
     breaks(&["V8"], |world| world.miscount = 1);
+}
+
+/// Who waits for its turn waits as long as every place is taken by one whose time has not come, and no longer.
+#[test]
+fn a_turn_that_does_not_come_is_found() {
+    let waits = |world: &mut World, overlap: serde_json::Value| {
+        world.options.settled = true;
+        world.overlap(overlap);
+        let pending = |run: &mut Run| {
+            run.state = RunState::Pending;
+            run.transitions.truncate(1);
+            run.attempts.clear();
+            run.standing.counts = true;
+        };
+        let later = &mut world.runs[9];
+        pending(later);
+        later.not_before = Some(WallMs(i64::MAX / 2));
+        let turn = &mut world.runs[10];
+        pending(turn);
+        turn.standing.queued = true;
+        let never = [world.runs[9].id, world.runs[10].id];
+        world.forget(|record| {
+            matches!(record, Record::Started { run, .. } | Record::Ended { run, .. } if never.contains(run))
+        });
+    };
+    breaks(&[], |world| waits(world, serde_json::json!("queue")));
+    for overlap in [
+        serde_json::json!({"on_full": "queue", "limit": 2}),
+        serde_json::json!("cancel_old"),
+    ] {
+        breaks(&["V16"], |world| waits(world, overlap));
+    }
 }
 
 #[test]

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use drumtower_core::change::{BackfillChange, ChangeSet, JobChange, RunChange, ScheduleChange};
 use drumtower_core::model::{
     Actor, Attempt, AttemptEnd, AttemptOutcome, BackfillRow, CalendarVersion, Counters, Fence,
-    JobId, JobRow, JobSpec, JobVersion, NamespaceName, Origin, ProcessId, Reason, Retention, Run,
-    RunId, RunState, ScheduleRow, SegmentId, Standing, Transition, Unfired, UnfiredReason, WallMs,
-    WorkerName,
+    JobId, JobRow, JobSpec, JobVersion, Member, NamespaceName, Origin, ProcessId, Reason,
+    Retention, Run, RunId, RunState, ScheduleRow, SegmentId, Standing, Transition, Unfired,
+    UnfiredReason, WallMs, WorkerName,
 };
 use drumtower_store::memory::Memory;
 use drumtower_store::{Commit, Store};
@@ -305,10 +305,18 @@ impl World {
         }
     }
 
+    pub fn overlap(&mut self, overlap: serde_json::Value) {
+        for version in &mut self.versions {
+            version.spec.overlap = serde_json::from_value(overlap.clone()).expect("an overlap");
+        }
+    }
+
     /// Puts everything into a store and a journal and checks it.
     pub fn check(self) -> Report {
         let mut store = Memory::new();
-        let session = store.begin_session(&actor(), 1000).expect("a session");
+        let session = store
+            .begin_session(&Member::alone("test"), 1000)
+            .expect("a session");
         let mut changes = ChangeSet {
             session,
             seq: 1,
@@ -388,9 +396,9 @@ impl World {
             counters.cancelled += u64::from(run.state == RunState::Cancelled);
             let ended = run.state.is_terminal();
             let change = if ended {
-                RunChange::InsertFinished(run.clone())
+                RunChange::InsertFinished(Box::new(run.clone()))
             } else {
-                RunChange::Insert(run.clone())
+                RunChange::Insert(Box::new(run.clone()))
             };
             changes.runs.insert(run.id, change);
         }

@@ -181,6 +181,7 @@ impl Precision {
     fn start(&self, data: &std::path::Path, notes: &std::path::Path) -> Result<Fleet> {
         Fleet::start(&Setup {
             data,
+            store: None,
             notes,
             workers: self.workers,
             capacity: self.capacity,

@@ -99,6 +99,7 @@ impl Start {
     fn round(&self, prepared: &Prepared, notes: &Path) -> Result<Value> {
         let setup = Setup {
             data: &prepared.data,
+            store: None,
             notes,
             workers: 1,
             capacity: CAPACITY,

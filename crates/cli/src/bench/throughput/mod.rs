@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use drumtower_audit::check::{Journaled, Options};
-use drumtower_core::model::WallMs;
-use drumtower_store::{Store, sqlite};
+use drumtower_core::model::{SegmentSet, WallMs};
+use drumtower_store::{Address, TableSize, sqlite};
 use serde_json::Value;
 
 use super::fleet::{Fleet, Setup};
@@ -52,9 +52,10 @@ pub struct Throughput {
     /// Connections that carry the batches
     #[arg(long, default_value_t = 8, value_name = "COUNT")]
     connections: u32,
-    /// A directory to make the store in, such as sqlite:/mnt/disk/bench; a temporary one unless given
-    #[arg(long, value_parser = parse_store, value_name = "sqlite:PATH")]
-    store: Option<PathBuf>,
+    /// A directory to make the store in, such as sqlite:/mnt/disk/bench, or the URL of an empty database of PostgreSQL, in
+    /// which the tables stay; a temporary directory unless given
+    #[arg(long, value_name = "sqlite:PATH|postgres://…")]
+    store: Option<String>,
     /// Where the journals for the audit are written; in memory (/dev/shm) where there is such a place, so that they do not
     /// compete with the store for the disk
     #[arg(long, value_name = "DIR")]
@@ -84,10 +85,21 @@ impl fmt::Display for Entrance {
     }
 }
 
-fn parse_store(text: &str) -> std::result::Result<PathBuf, String> {
-    match text.strip_prefix("sqlite:") {
-        Some(path) if !path.is_empty() => Ok(PathBuf::from(path)),
-        _ => Err("a store is written as sqlite:PATH".to_owned()),
+/// Where the state is to be kept.
+#[derive(Clone, Debug)]
+enum Place {
+    Directory(Option<PathBuf>),
+    Database(Address),
+}
+
+fn parse_store(text: &str) -> Result<Place> {
+    if let Some(path) = text.strip_prefix("sqlite:").filter(|path| !path.is_empty()) {
+        return Ok(Place::Directory(Some(PathBuf::from(path))));
+    }
+    match text.parse::<Address>() {
+        Ok(address) if !address.is_embedded() => Ok(Place::Database(address)),
+        Ok(_) => Err(Failure::usage("--store: a store is written as sqlite:PATH")),
+        Err(why) => Err(Failure::usage(format!("--store: {why}"))),
     }
 }
 
@@ -101,6 +113,7 @@ struct Window {
 /// The directories of one bench.
 struct Places {
     data: PathBuf,
+    address: Address,
     journals: PathBuf,
     /// Removed when dropped.
     _temporary: Vec<tempfile::TempDir>,
@@ -123,6 +136,10 @@ impl Throughput {
         let places = self.places()?;
         let mut fleet = Fleet::start(&Setup {
             data: &places.data,
+            store: self
+                .store
+                .as_deref()
+                .filter(|_| !places.address.is_embedded()),
             notes: &places.journals,
             workers: self.workers,
             capacity: self.capacity,
@@ -177,7 +194,15 @@ impl Throughput {
         };
         let system = std::env::temp_dir();
         let journals = make(&self.journals.clone().unwrap_or_else(room::in_memory))?;
-        let data = match &self.store {
+        let place = match &self.store {
+            Some(store) => parse_store(store)?,
+            None => Place::Directory(None),
+        };
+        let (given, address) = match place {
+            Place::Directory(given) => (given, Address::default()),
+            Place::Database(address) => (None, address),
+        };
+        let data = match &given {
             Some(data) => data.clone(),
             None => make(&system)?.join("data"),
         };
@@ -186,6 +211,14 @@ impl Throughput {
                 .remedy("name a directory that is not there yet"));
         }
         std::fs::create_dir_all(&data).map_err(|error| Failure::file(&data, &error))?;
+        if !address.is_embedded() {
+            let (_, reader) = address.open(&data, sqlite::Options::default())?;
+            let jobs = reader.jobs_by_id(&SegmentSet::ALL, None, 1)?;
+            if !jobs.is_empty() {
+                return Err(Failure::usage(format!("{address} holds jobs already"))
+                    .remedy("name an empty database"));
+            }
+        }
         if self.keep {
             say(&format!(
                 "store: {}\njournals: {}",
@@ -193,9 +226,10 @@ impl Throughput {
                 journals.display()
             ));
         }
-        let made = self.store.clone().filter(|_| !self.keep);
+        let made = given.filter(|_| !self.keep);
         Ok(Places {
             data,
+            address,
             journals,
             _temporary: temporary,
             made,
@@ -252,7 +286,8 @@ impl Throughput {
         usage: usage::Usage,
         life: Duration,
     ) -> Result<Value> {
-        let (mut writer, reader) = sqlite::open(&places.data, sqlite::Options::default())?;
+        let embedded = sqlite::Options::default();
+        let (mut writer, reader) = places.address.open(&places.data, embedded)?;
         // Each commit of the server's session is one number, and one fdatasync.
         let commits = writer
             .live_sessions()?
@@ -269,7 +304,7 @@ impl Throughput {
             ..Options::default()
         };
         let journals = drumtower_audit::journal::files(&places.journals)?;
-        let audit = drumtower_audit::check(&journals, &reader, &options)?;
+        let audit = drumtower_audit::check(&journals, reader.as_ref(), &options)?;
         let measured = Measured {
             path: self.path.to_string(),
             rate: self.rate,
@@ -278,11 +313,15 @@ impl Throughput {
             window,
             triggered,
             samples: samples::read_all(&places.journals)?,
-            ends: report::ends(&reader)?,
+            ends: report::ends(reader.as_ref())?,
             usage,
             life,
             commits,
-            store_bytes: usage::directory_bytes(&places.data),
+            store_bytes: match places.address.tables()? {
+                tables if tables.is_empty() => usage::directory_bytes(&places.data),
+                tables => tables.iter().map(TableSize::bytes).sum(),
+            },
+            tables: places.address.tables()?,
             audit,
         };
         measured.report(super::machine::facts(Some(&places.data)))

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use drumtower_core::model::{RunId, RunState};
-use drumtower_store::{Read, RunFilter};
+use drumtower_store::{Read, RunFilter, TableSize};
 use serde_json::{Value, json};
 
 use super::super::figures::{Delays, delay_words, rounded};
@@ -37,7 +37,20 @@ pub struct Measured {
     pub life: Duration,
     pub commits: u64,
     pub store_bytes: u64,
+    /// What the tables of a shared database take.
+    pub tables: Vec<TableSize>,
     pub audit: drumtower_audit::Report,
+}
+
+fn table(size: &TableSize) -> Value {
+    json!({
+        "name": size.name,
+        "rows": size.rows,
+        "dead_rows": size.dead_rows,
+        "vacuums": size.vacuums,
+        "table_bytes": size.table_bytes,
+        "index_bytes": size.index_bytes,
+    })
 }
 
 /// Reads when each completed run was recorded as such.
@@ -130,6 +143,7 @@ impl Measured {
             "server_cpu_us_per_run": cpu(self.usage.server),
             "server_rss_bytes": self.usage.server_rss_bytes,
             "store_bytes_per_run": rounded(self.store_bytes as f64 / runs),
+            "tables": self.tables.iter().map(table).collect::<Vec<_>>(),
             "written_bytes_per_run": self.usage.written_bytes.map(per_run),
             "fsync_per_s": rounded(self.commits as f64 / self.life.as_secs_f64()),
             "runs_per_commit": rounded(runs / self.commits.max(1) as f64),
@@ -303,6 +317,7 @@ mod tests {
             life: Duration::from_secs(120),
             commits: 4,
             store_bytes: 400,
+            tables: Vec::new(),
             audit: drumtower_audit::Report::default(),
         }
     }

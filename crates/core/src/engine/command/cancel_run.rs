@@ -90,7 +90,7 @@ impl Engine {
                 self.end_waiting(now, id, RunState::Cancelled, reason, Some(words));
             }
         }
-        answer
+        *answer
     }
 
     fn record_cancel(&mut self, now: Now, actor: &Actor, id: RunId, namespace: &NamespaceName) {

@@ -1,12 +1,12 @@
 //! Begins a backfill: from nothing to RUNNING. A known idempotency key answers with the backfill of the first request.
 //!
 //! Refused: a job that is not there, a version without times, an interval that is empty, not over or too long, one that
-//! another backfill of the job goes through, and one more than memory holds. The version that the caller read is pinned.
+//! another backfill of the job goes through, and one more than a namespace may have. The version that the caller read is pinned.
 //! Runs are made later, when a page of times has been read.
 
 use crate::model::{
     Actor, AuditAction, BackfillId, BackfillRow, BackfillState, IdempotencyEntry, IdempotencyHash,
-    JobId, Limits, Now, RunId,
+    JobId, Limits, Now, Obedience, RunId,
 };
 
 use super::super::{Engine, NewBackfill, Refusal};
@@ -39,7 +39,7 @@ impl Engine {
         plan.check_times(new.times).map_err(Refusal::Invalid)?;
         plan.check_job(&new.version.spec)
             .map_err(Refusal::Invalid)?;
-        if self.backfills.running() >= Limits::BACKFILLS {
+        if self.backfills.running(&new.job.namespace) >= Limits::BACKFILLS {
             return Err(Refusal::TooManyBackfills(Limits::BACKFILLS));
         }
         if let Some(other) = self.backfills.in_the_way(job, plan.from, plan.to) {
@@ -90,6 +90,9 @@ impl Engine {
                 max_active: plan.max_active,
                 priority: plan.priority,
                 params: plan.params,
+                overlap: plan.overlap,
+                force: plan.force,
+                held: None,
                 state: BackfillState::Running,
                 cursor: None,
                 times: new.times,
@@ -118,15 +121,19 @@ fn hashes(new: &NewBackfill, key: &str) -> Result<Hashes, Refusal> {
     let (job, plan) = (&new.job, &new.plan);
     let hash = IdempotencyHash::of(job.namespace.as_str(), job.name.as_str(), key);
     let params = plan.params.as_ref().map_or("", |params| params.as_str());
-    let fingerprint = IdempotencyHash::fingerprint(&[
+    let (from, to) = (plan.from.0.to_string(), plan.to.0.to_string());
+    let (most, priority) = (plan.max_active.to_string(), plan.priority.to_string());
+    let mut parts = vec![
         "backfill",
-        &plan.from.0.to_string(),
-        &plan.to.0.to_string(),
+        &from,
+        &to,
         plan.which.as_str(),
         plan.order.as_str(),
-        &plan.max_active.to_string(),
-        &plan.priority.to_string(),
+        &most,
+        &priority,
         params,
-    ]);
-    Ok((hash, fingerprint))
+    ];
+    parts.extend((plan.overlap == Obedience::Obey).then_some("obey"));
+    parts.extend(plan.force.then_some("force"));
+    Ok((hash, IdempotencyHash::fingerprint(&parts)))
 }

@@ -27,6 +27,7 @@ impl Engine {
         let changes = deeds::gone(&self.jobs.expect(id).compiled.version.spec);
         self.record_job_deed(now, actor, id, AuditAction::Deleted, changes);
         self.close_breaker(id);
+        self.follow_anew(id);
         self.tend_queues(id);
         self.jobs.deleted(id, seq);
         Ok(Reply::Deleted)

@@ -46,6 +46,9 @@ impl Engine {
     ) -> Step {
         let missing = self.missing(&command);
         if !missing.is_empty() {
+            if let Command::PutJob { spec, .. } = &command {
+                self.keep_before(spec);
+            }
             return self.need(
                 missing,
                 Input::Command {
@@ -136,10 +139,14 @@ impl Engine {
     /// The rows a command needs that are not in memory.
     fn missing(&self, command: &Command) -> Vec<LoadKey> {
         let mut keys = match command {
-            Command::PutJob { spec, .. } => self.missing_name(&JobRef {
-                namespace: spec.namespace.clone(),
-                name: spec.name.clone(),
-            }),
+            Command::PutJob { spec, .. } => {
+                let mut keys = self.missing_name(&JobRef {
+                    namespace: spec.namespace.clone(),
+                    name: spec.name.clone(),
+                });
+                keys.extend(self.missing_before(spec));
+                keys
+            }
             Command::PauseJob { job, .. }
             | Command::ResumeJob { job, .. }
             | Command::DeleteJob { job, .. }

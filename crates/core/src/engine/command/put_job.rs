@@ -28,6 +28,7 @@ impl Engine {
             namespace: spec.namespace.clone(),
             name: spec.name.clone(),
         };
+        self.check_before(&name, &spec)?;
         match (self.jobs.named(&name), condition) {
             (None, Condition::Revision(_)) => Err(Refusal::NoSuchJob(name)),
             (None, Condition::Any | Condition::Absent) => self.create_job(now, actor, spec),
@@ -68,8 +69,16 @@ impl Engine {
             paused_through: None,
         };
         let edition = self.calendars.edition();
-        self.jobs
-            .insert(Job::new(row, compiled, schedule, None, edition));
+        let followed = self.jobs.take_awaited(&JobRef {
+            namespace: row.namespace.clone(),
+            name: row.name.clone(),
+        });
+        self.jobs.insert(Job {
+            followed,
+            followed_in: self.building_seq(),
+            ..Job::new(row, compiled, schedule, None, edition)
+        });
+        self.follow_anew(id);
         self.building.job_inserted(id);
         self.building.version(version);
         let spec = &self.jobs.expect(id).compiled.version.spec;
@@ -115,6 +124,7 @@ impl Engine {
         let job = self.jobs.expect_mut(id);
         job.compiled = compiled;
         job.row.version = number;
+        self.follow_anew(id);
         if regated {
             self.regate(|run, _| run.job == id);
             if let Some(queue) = old.queue()

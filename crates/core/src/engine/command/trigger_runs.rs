@@ -5,13 +5,13 @@ use std::sync::Arc;
 use crate::fault::{Fault, armed};
 use crate::model::{
     Actor, AuditAction, CheckpointMark, IdempotencyEntry, IdempotencyHash, JobId, Limits, Now,
-    Origin, Run, SpecError, Standing, WallMs, check_params,
+    Obedience, Origin, Run, SpecError, Standing, WallMs, check_params,
 };
 
 use super::super::admit_run::Admission;
 use super::super::jobs::Compiled;
 use super::super::runs::fresh_run;
-use super::super::{Engine, Obedience, Refusal, Reply, Rerun, Trigger, Triggered, When};
+use super::super::{Engine, Refusal, Reply, Rerun, Trigger, Triggered, When};
 
 impl Engine {
     pub(super) fn trigger_runs(
@@ -141,10 +141,7 @@ impl Engine {
         trigger: &Trigger,
     ) -> Result<Standing, Refusal> {
         let job = self.jobs.expect(id);
-        let known = |key: &String| job.tallies.keyed.contains_key(key);
-        if job.tallies.keyed.len() >= Limits::OVERLAP_KEYS
-            && standing.key.as_ref().is_some_and(|key| !known(key))
-        {
+        if !self.has_key_for(id, &standing) {
             return Err(Refusal::TooManyOverlapKeys(Limits::OVERLAP_KEYS));
         }
         let full = |waiting| Refusal::OverlapFull {

@@ -85,6 +85,34 @@ fn a_name_that_many_share_is_good_for_three_losses_each() {
     assert_eq!(lose(5), Some(60_000));
 }
 
+/// A machine with five workers of one name loses power, twice: that is two losses each.
+#[test]
+fn those_that_are_lost_together_are_counted_together() {
+    let mut health = Health::default();
+    let mut outage = |at| {
+        let left = (1..=5).rev();
+        let isolated =
+            left.map(|processes| health.lost(MonoMs(at), kin("w"), processes, a_view("w")));
+        isolated.flatten().last()
+    };
+    assert_eq!(outage(0), None);
+    assert_eq!(outage(1_000), None);
+    assert_eq!(outage(2_000), Some(60_000), "the third");
+    let mut alone = |at| health.lost(MonoMs(at), kin("x"), 1, a_view("x"));
+    assert_eq!((alone(0), alone(1), alone(2)), (None, None, Some(60_000)));
+}
+
+#[test]
+fn how_many_there_were_is_forgotten_with_their_losses() {
+    let mut health = Health::default();
+    for processes in (1..=5).rev() {
+        health.lost(MonoMs(0), kin("w"), processes, a_view("w"));
+    }
+    assert_eq!(lose(&mut health, WINDOW_MS), None);
+    assert_eq!(lose(&mut health, WINDOW_MS + 1), None);
+    assert_eq!(lose(&mut health, WINDOW_MS + 2), Some(60_000));
+}
+
 #[test]
 fn whoever_is_alone_is_tried_at_once() {
     let mut health = Health::default();

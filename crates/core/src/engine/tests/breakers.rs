@@ -235,6 +235,42 @@ fn a_queue_rests_no_longer_than_the_breaker_says_now() {
     assert!(probed && shop.state() == "closed", "it still rests");
 }
 
+/// It was opened by a clock that was ahead: once that is set right, nobody waits for the time of the wrong one.
+#[test]
+fn a_queue_does_not_rest_for_a_clock_that_was_ahead() {
+    let mut spec = once(noop("a"));
+    spec["overlap"] = json!("queue");
+    spec["breaker"] = json!({"failures": 1, "cooldown": "30m"});
+    let mut shop = Shop::new(spec);
+    let given = shop.obeying(3);
+    shop.world.step_clock(50_000);
+    shop.world.finish(1, given[0].1, Failed);
+    assert_eq!((shop.second(Failed), shop.state()), (0, "open"));
+    shop.world.step_clock(-50_000);
+    let probed = (0..3).any(|_| shop.second(Succeeded) > 0);
+    assert!(probed, "it still rests");
+}
+
+/// Clocks are corrected by milliseconds all the time: that says nothing about what began long before.
+#[test]
+fn a_small_step_back_makes_nobody_look_at_queues_that_rest() {
+    let mut spec = once(noop("a"));
+    spec["overlap"] = json!("queue");
+    spec["breaker"] = json!({"failures": 1, "cooldown": "10s"});
+    let mut shop = Shop::new(spec);
+    let given = shop.obeying(3);
+    shop.world.finish(1, given[0].1, Failed);
+    assert_eq!((shop.second(Failed), shop.state()), (0, "open"));
+    let read = shop.world.parked_read;
+    for _ in 0..5 {
+        shop.world.step_clock(-20);
+        assert_eq!(shop.second(Succeeded), 0);
+    }
+    assert_eq!(shop.world.parked_read, read);
+    let probed = (0..6).any(|_| shop.second(Succeeded) > 0);
+    assert!(probed, "it rests no longer than it should");
+}
+
 #[test]
 fn a_run_of_next_week_is_not_the_probe() {
     let mut shop = Shop::new(broken("a", json!({"failures": 2, "cooldown": "3500ms"})));

@@ -1,5 +1,7 @@
 //! Workers that are drained: nothing new, a deadline, and back into service.
 
+use serde_json::json;
+
 use super::super::*;
 use super::world::*;
 use crate::model::*;
@@ -138,19 +140,55 @@ fn at_the_deadline_what_runs_is_stopped_and_moves_with_its_checkpoint() {
     let moved = &world.tables.active[&run];
     let first = moved.attempts[0].end.as_ref().expect("an end");
     assert_eq!(first.outcome, AttemptOutcome::Cancelled);
-    assert!(
-        first
-            .error
-            .as_ref()
-            .is_some_and(|it| it.contains("drained")),
-        "{first:?}"
+    let row = world.tables.drains.values().next().expect("a drain");
+    let told = row.forced.map(instant).expect("it was forced");
+    let words = format!(
+        "its worker was drained by {} at {}, and told at {told} to stop what it ran",
+        row.actor,
+        instant(row.since)
     );
-    assert!(first.outcome.is_loss() && !moved.has_failed());
+    assert_eq!(first.error, Some(words));
+    assert!(first.outcome.ends_with_worker() && !moved.has_failed());
     assert_eq!(
         moved.attempts.last().map(|it| it.process),
         Some(ProcessId(8))
     );
     assert_eq!(moved.checkpoint.map(|mark| mark.number), Some(1));
+}
+
+/// A planned stop is no loss: as many as there are deployments, within reason, and none for what must not be repeated.
+#[test]
+fn stops_do_not_count_as_losses_but_are_bounded() {
+    for (max_lost, stops) in [(2, Limits::STOPS), (1, 1)] {
+        let mut world = World::new();
+        let mut spec = noop("a");
+        spec["retry"] = json!({"max_attempts": 1, "max_lost": max_lost});
+        world.put(spec);
+        world.worker(7, 1, 4, vec![], 1);
+        let run = world.trigger("a", None, None).expect("made").run;
+        for n in 1..=stops {
+            let attempt = held(&world, run);
+            world.finish(1, attempt, AttemptOutcome::Cancelled);
+            if n == stops {
+                break;
+            }
+            assert!(world.tables.active.contains_key(&run), "stop {n}");
+            let total = 4 + n as u64;
+            world.event(1, WorkerEvent::Granted { total });
+            let given = |world: &World| world.tables.active[&run].current_attempt().is_some();
+            let mut beat = 100 * total;
+            while !given(&world) {
+                beat += 1;
+                world.pass(2_000);
+                world.beat(1, beat, 1_000_000, vec![]);
+                world.commit();
+            }
+        }
+        let ended = &world.tables.history[&run];
+        assert_eq!(ended.state, RunState::Failed);
+        assert_eq!(ended.attempts.len(), stops);
+        assert_eq!(ended.ends_in(AttemptOutcome::is_loss), 0);
+    }
 }
 
 #[test]

@@ -260,6 +260,38 @@ fn a_server_that_was_away_holds_nothing_against_anyone() {
     assert_eq!(state_of(&world, "flaky"), WorkerState::Online);
 }
 
+/// A worker of a namespace died three times while the server was away too: the store knows three processes by what they ran.
+/// Whose tokens they had it does not know, so another worker of that name, bound to no namespace, must not pay for it.
+#[test]
+fn what_died_before_the_server_was_started_is_held_against_nobody() {
+    let mut world = World::new();
+    let mut spec = noop("a");
+    spec["retry"] = json!({"max_lost": 50});
+    world.put(spec);
+    dial(&mut world, "steady", 1, 1);
+    for process in 2..5 {
+        let mut bound = named("twin", process, process);
+        bound.namespace = Some(NamespaceName::new("default").expect("a name"));
+        world.event(process, WorkerEvent::Connected(bound));
+        world.beat(process, 1, 0, Vec::new());
+        world.event(process, WorkerEvent::Granted { total: 4 });
+        world.event(1, WorkerEvent::Disconnected);
+        world.trigger("a", None, None).expect("made");
+        world.commit();
+        assert_eq!(held_by(&world, process).len(), 1, "process {process}");
+        world.event(process, WorkerEvent::Disconnected);
+        dial(&mut world, "steady", 1, 1 + process);
+    }
+    world.restart();
+    live(&mut world, 20, &[]);
+    let lost = world.engine.workers(world.now);
+    assert!(lost.is_empty(), "{lost:?}");
+    // Runs wait for it, and one heartbeat is enough.
+    let given = dial(&mut world, "twin", 7, 1);
+    assert_eq!(assignments(&given).len(), 3);
+    assert_eq!(state_of(&world, "twin"), WorkerState::Online);
+}
+
 #[test]
 fn what_a_worker_names_before_its_lease_is_over_is_its_own_and_after_that_is_not() {
     for (wait, kept) in [(15_000, true), (17_000, false)] {

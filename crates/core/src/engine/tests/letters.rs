@@ -113,6 +113,48 @@ fn a_letter_is_requeued_once_as_a_run_that_names_it() {
     world.check_conservation();
 }
 
+/// A letter whose job is full stays one; where the overlap has a queue, the new run waits in it.
+#[test]
+fn a_requeue_can_obey_the_overlap() {
+    for (mode, waits) in [("skip", false), ("queue", true)] {
+        let (mut world, run) = one_dead(json!({"overlap": mode}));
+        let again = |overlap: Obedience, world: &World| {
+            let letter = &world.tables.history[&run];
+            let rerun = Rerun {
+                of: run,
+                job: letter.job,
+                nominal: None,
+                params: None,
+                version: None,
+                checkpoint: None,
+                letter: true,
+            };
+            let triggers = vec![Trigger {
+                rerun: Some(Box::new(rerun)),
+                overlap,
+                ..Trigger::of(job_ref("a"))
+            }];
+            Command::TriggerRuns { triggers }
+        };
+        let busy = Command::TriggerRuns {
+            triggers: vec![Trigger {
+                overlap: Obedience::Obey,
+                ..Trigger::of(job_ref("a"))
+            }],
+        };
+        world.command(busy).expect("the job is full");
+        let obeying = again(Obedience::Obey, &world);
+        let Ok(Reply::Triggered(results)) = world.command(obeying) else {
+            panic!("no answer");
+        };
+        match &results[0] {
+            Ok(made) => assert!(waits && world.tables.active[&made.run].standing.queued),
+            Err(refusal) => assert!(!waits, "{mode}: {refusal}"),
+        }
+        assert_eq!(world.tables.letters.contains_key(&run), !waits, "{mode}");
+    }
+}
+
 #[test]
 fn two_requests_in_one_batch_make_one_run() {
     let (mut world, run) = one_dead(json!({}));

@@ -206,3 +206,52 @@ fn what_is_out_of_bounds_is_refused() {
         }
     }
 }
+
+fn gone(world: &mut World, ticket: u64) {
+    world.step(Input::CallerGone(Ticket(ticket)));
+    world.commit();
+}
+
+#[test]
+fn who_gave_up_leaves_the_line() {
+    let mut world = World::new();
+    let first = acquire(&mut world, "a", "one").expect("it is free");
+    wait(&mut world, 1001, ask("a", "two", 10_000, 60_000));
+    wait(&mut world, 1002, ask("a", "three", 10_000, 60_000));
+    gone(&mut world, 1001);
+    release(&mut world, "a", Some(first)).expect("it is the holder");
+    assert!(is_held(&acquire(&mut world, "a", "four"), "three"));
+    let answers = replies(world.tick_through(70_000, 500));
+    assert!(answers.is_empty(), "{answers:?}");
+}
+
+#[test]
+fn what_was_given_to_one_who_is_gone_goes_to_the_next() {
+    let mut world = World::new();
+    wait(&mut world, 1001, ask("a", "one", 86_400_000, 0));
+    wait(&mut world, 1002, ask("a", "two", 10_000, 60_000));
+    // The answer is under way when its caller is found to be gone.
+    assert!(replies(world.commit()).contains_key(&1001));
+    world.step(Input::CallerGone(Ticket(1001)));
+    assert!(replies(world.commit())[&1002].is_ok());
+    assert_eq!(world.tables.locks.len(), 1);
+    gone(&mut world, 1002);
+    assert!(world.tables.locks.is_empty());
+}
+
+#[test]
+fn what_its_owner_may_know_of_is_kept() {
+    let mut world = World::new();
+    // The owner asks again on another connection, and is answered there.
+    wait(&mut world, 1001, ask("a", "one", 10_000, 0));
+    let again = acquire(&mut world, "a", "one").expect("the same hold");
+    gone(&mut world, 1001);
+    assert!(is_held(&acquire(&mut world, "a", "two"), "one"));
+    assert_eq!(renew(&mut world, "a", again), Ok(again));
+    // Nor does one that was replaced in the line take the place from the one that came after it.
+    wait(&mut world, 1002, ask("a", "two", 10_000, 60_000));
+    wait(&mut world, 1003, ask("a", "two", 10_000, 60_000));
+    gone(&mut world, 1002);
+    release(&mut world, "a", Some(again)).expect("it is the holder");
+    assert!(is_held(&acquire(&mut world, "a", "three"), "two"));
+}

@@ -1,5 +1,6 @@
 //! The engine by itself: steps in, batches out, against a tiny store of maps.
 
+mod after;
 mod backfills;
 mod breakers;
 mod calendars;
@@ -16,7 +17,9 @@ mod health;
 mod leases;
 mod letters;
 mod limits;
+mod lines;
 mod locks;
+mod lots;
 mod memory;
 mod misfires;
 mod overlaps;
@@ -30,6 +33,7 @@ mod reruns;
 mod retries;
 mod settings;
 mod start_limits;
+mod supersede;
 mod tables;
 mod told;
 mod triggers;

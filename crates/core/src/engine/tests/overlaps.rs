@@ -7,18 +7,18 @@ use super::fires::account;
 use super::world::*;
 use crate::model::*;
 
-fn with(mut spec: serde_json::Value, overlap: serde_json::Value) -> serde_json::Value {
+pub(super) fn with(mut spec: serde_json::Value, overlap: serde_json::Value) -> serde_json::Value {
     spec["overlap"] = overlap;
     spec
 }
 
-fn of_state(world: &World, state: RunState) -> usize {
+pub(super) fn of_state(world: &World, state: RunState) -> usize {
     let tables = &world.tables;
     let all = tables.active.values().chain(tables.history.values());
     all.filter(|run| run.state == state).count()
 }
 
-fn reasons(world: &World) -> Vec<(RunState, Reason)> {
+pub(super) fn reasons(world: &World) -> Vec<(RunState, Reason)> {
     let ends = world.tables.history.values().filter_map(|run| {
         let last = run.transitions.last()?;
         Some((run.state, last.reason))
@@ -26,12 +26,12 @@ fn reasons(world: &World) -> Vec<(RunState, Reason)> {
     ends.collect()
 }
 
-fn queued(world: &World) -> usize {
+pub(super) fn queued(world: &World) -> usize {
     let runs = world.tables.active.values();
     runs.filter(|run| run.standing.queued).count()
 }
 
-fn live(world: &World) -> usize {
+pub(super) fn live(world: &World) -> usize {
     world.tables.active.len() - queued(world)
 }
 
@@ -176,66 +176,6 @@ fn missed_times_are_made_up_for_one_after_another() {
         (runs, unfired, live(&world), queued(&world)),
         (10, 50, 1, 9)
     );
-}
-
-#[test]
-fn an_old_run_is_cancelled_and_the_new_one_waits_for_its_end() {
-    let mut world = World::new();
-    world.put(every("a", "1s", "cancel_old"));
-    world.tick_through(1_000, 500);
-    let held = assignments(&world.worker(1, 1, 1000, vec![], 1));
-    let (stream, old) = held[0];
-    let effects = world.tick_through(1_000, 500);
-    let told = |effect: &Effect| matches!(effect, Effect::Send { message: ToWorker::Cancel { attempt, .. }, .. } if *attempt == old);
-    assert!(effects.iter().any(told), "its worker is told");
-    assert!(assignments(&effects).is_empty(), "it has not confirmed yet");
-    assert_eq!((live(&world), queued(&world)), (1, 1));
-    // Newest wins, also among those that wait.
-    world.tick_through(1_000, 500);
-    assert_eq!((live(&world), queued(&world)), (1, 1));
-    let effects = world.finish(stream, old, AttemptOutcome::Cancelled);
-    let next = assignments(&effects);
-    assert_eq!(next.len(), 1);
-    let run = &world.tables.active[&next[0].1.run];
-    assert_eq!(run.nominal, Some(WallMs(START + 3_000)));
-    let superseded = (RunState::Cancelled, Reason::Superseded);
-    assert_eq!(reasons(&world), [superseded, superseded]);
-    let words = world.tables.history[&old.run]
-        .error
-        .clone()
-        .unwrap_or_default();
-    assert!(words.starts_with("a newer run took its place"), "{words}");
-}
-
-#[test]
-fn an_old_run_that_nobody_has_started_goes_at_once() {
-    let mut world = World::new();
-    world.put(with(
-        every("a", "1s", "skip"),
-        json!({"limit": 2, "on_full": "cancel_old"}),
-    ));
-    world.tick_through(5_000, 500);
-    assert_eq!((live(&world), queued(&world)), (2, 0));
-    let kept: Vec<_> = world
-        .tables
-        .active
-        .values()
-        .filter_map(|run| run.nominal)
-        .collect();
-    assert_eq!(kept, [WallMs(START + 4_000), WallMs(START + 5_000)]);
-    assert_eq!(of_state(&world, RunState::Cancelled), 3);
-}
-
-#[test]
-fn an_outcome_that_came_first_stands_and_frees_the_place() {
-    let mut world = World::new();
-    world.put(every("a", "1s", "cancel_old"));
-    world.tick_through(1_000, 500);
-    let (stream, old) = assignments(&world.worker(1, 1, 1000, vec![], 1))[0];
-    world.tick_through(1_000, 500);
-    let effects = world.finish(stream, old, AttemptOutcome::Succeeded);
-    assert_eq!(assignments(&effects).len(), 1);
-    assert_eq!(world.tables.history[&old.run].state, RunState::Completed);
 }
 
 #[test]

@@ -156,6 +156,30 @@ fn a_line_without_workers_takes_no_place_from_one_that_has() {
     assert_eq!(crew.runs_now(), b[1..3]);
 }
 
+/// More of one queue than memory holds, which no worker takes; what one would take lies behind it in the store.
+#[test]
+fn what_no_worker_takes_fills_memory_and_holds_nobody_up() {
+    let mut crew = crew();
+    let mut missing = with("a", json!({"queue": "q"}));
+    missing["task"]["handler"]["name"] = "missing".into();
+    crew.put(missing);
+    crew.queue(queue(json!({"key": "/c", "per_key": 1})));
+    for key in 0..1_500 {
+        crew.trigger("a", &format!(r#"{{"c": {key}}}"#));
+    }
+    assert_eq!(crew.running.len(), 0);
+    let runs = crew.trigger_many("b", r#"{"c": "other"}"#, 2);
+    crew.pass(2_000);
+    assert_eq!(crew.runs_now(), runs[..1]);
+    assert_eq!(crew.end_first(), runs[0]);
+    crew.pass(2_000);
+    assert_eq!(crew.runs_now(), runs[1..]);
+    let resident = crew.world.engine.resident_runs().len();
+    assert!(resident <= 256 + 2, "{resident} runs are in memory");
+    let gates = crew.world.engine.gates.len();
+    assert!(gates <= 256 + 4, "{gates} gates are in memory");
+}
+
 #[test]
 fn the_urgent_go_first_when_a_place_is_free() {
     let mut crew = crew();
@@ -229,6 +253,56 @@ fn runs_that_are_parked_leave_a_paused_queue_with_their_job() {
     }
 }
 
+/// The server dies after the move, before it has looked through what is parked under the queue that is paused.
+#[test]
+fn a_restart_leaves_no_run_behind_in_a_paused_queue_that_its_job_has_left() {
+    let mut crew = Crew::of(World::with_window(64));
+    crew.queue(json!({"kind": "Queue", "name": "q", "concurrency": 1}));
+    crew.put(with("a", json!({"queue": "q"})));
+    crew.command(Command::PauseQueue {
+        queue: queue_ref("q"),
+        condition: Condition::Any,
+    });
+    let made = crew.trigger_many("a", "{}", 10);
+    crew.world.lag = 1_000;
+    crew.put(with("a", json!({"queue": "other"})));
+    assert!(crew.running.len() < made.len(), "the others are parked");
+    crew.world.lag = 0;
+    crew.world.restart();
+    crew.dial();
+    crew.pass(5_000);
+    assert_eq!(crew.running.len(), made.len(), "all went along");
+}
+
+/// The same with a queue that lets nothing through for as long as what holds it runs, or its rate says.
+#[test]
+fn a_restart_leaves_no_run_behind_in_a_full_queue_that_its_job_has_left() {
+    for limits in [json!({"concurrency": 1}), json!({"rate": "1/1h"})] {
+        let mut queue = json!({"kind": "Queue", "name": "q"});
+        queue
+            .as_object_mut()
+            .unwrap()
+            .extend(limits.as_object().unwrap().clone());
+        let mut crew = Crew::of(World::with_window(64));
+        crew.queue(queue);
+        crew.put(with("holder", json!({"queue": "q"})));
+        crew.put(with("a", json!({"queue": "q"})));
+        crew.trigger_many("holder", "{}", 1);
+        let made = crew.trigger_many("a", "{}", 10);
+        assert_eq!(crew.running.len(), 1, "the queue lets no more through");
+        crew.world.lag = 1_000;
+        crew.put(with("a", json!({"queue": "other"})));
+        assert!(crew.running.len() <= made.len(), "the others are parked");
+        crew.world.lag = 0;
+        crew.world.restart();
+        crew.dial();
+        crew.pass(5_000);
+        let others = crew.world.tables.active.values();
+        let left = others.filter(|run| run.parked.is_some()).count();
+        assert_eq!(left, 0, "all went along");
+    }
+}
+
 /// A queue that is paused is not the job's failure.
 #[test]
 fn what_a_paused_queue_held_back_says_so_and_does_not_open_the_breaker() {
@@ -252,4 +326,41 @@ fn what_a_paused_queue_held_back_says_so_and_does_not_open_the_breaker() {
         error.contains("paused") && !open,
         "{error}; breaker open: {open}"
     );
+}
+
+/// Who looks at a line sees how long the oldest has waited, also behind a gate, and what no worker could take.
+#[test]
+fn what_waits_behind_a_gate_has_an_age_and_is_not_said_to_wait_for_a_worker() {
+    let mut crew = crew();
+    crew.queue(queue(json!({"concurrency": 2})));
+    let made = crew.trigger_many("a", "{}", 7);
+    assert_eq!(crew.running.len(), 2);
+    let told = |crew: &Crew| {
+        let figures = crew.world.engine.figures();
+        let line = figures.lines[0].clone();
+        assert_eq!(figures.held, line.held);
+        (line.waiting, line.held, line.parked, line.oldest)
+    };
+    // Memory holds two of them, the store three.
+    let oldest = Some(made[2].created());
+    assert_eq!(told(&crew), (2, 2, true, oldest));
+    let view = &crew.world.engine.queues()[0];
+    assert_eq!((view.waiting, view.held, view.oldest), (2, 2, oldest));
+    // Room in the queue and nobody who serves them: they wait for a worker, also those whose turn it is not.
+    crew.queue(queue(json!({"concurrency": 50})));
+    assert_eq!(crew.running.len(), 7);
+    for (name, more) in [
+        ("b", json!({"queue": "q"})),
+        ("c", json!({"queue": "q", "limits": {"concurrency": 9}})),
+    ] {
+        let mut missing = with(name, more);
+        missing["task"]["handler"]["name"] = "missing".into();
+        crew.put(missing);
+        crew.trigger_many(name, "{}", 3);
+    }
+    let figures = crew.world.engine.figures();
+    let waiting: u64 = figures.waiting.iter().sum();
+    assert_eq!((waiting, figures.held), (6, 0));
+    let view = &crew.world.engine.queues()[0];
+    assert_eq!((view.waiting, view.held), (6, 0));
 }

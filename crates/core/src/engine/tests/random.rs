@@ -693,8 +693,13 @@ proptest! {
             play.act(act);
         }
         play.world.lag = 0;
-        while play.world.is_loading() {
+        // What is read late has a pause before it is gone on with.
+        for pause in [0, 100] {
+            play.world.pass(pause);
             play.settle();
+            while play.world.is_loading() {
+                play.settle();
+            }
         }
         play.account();
         play.check_tries();

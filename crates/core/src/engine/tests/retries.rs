@@ -188,6 +188,31 @@ fn with_nobody_else_a_lost_run_goes_back_to_the_process_that_lost_it() {
     assert_eq!(holder.map(|attempt| attempt.process), Some(ProcessId(8)));
 }
 
+/// Another worker refused it since: that does not make the one that lost it any better.
+#[test]
+fn a_refusal_does_not_bring_a_lost_run_back_to_the_process_that_lost_it() {
+    let (mut world, first) = given(json!({"max_lost": 3}));
+    world.worker(8, 2, 100, vec![], 1);
+    world.beat(1, 2, 1, vec![]);
+    world.commit();
+    for turn in 3..9 {
+        let attempt = current(&world, first.run).expect("given out");
+        assert_eq!(attempt.attempt, turn - 1);
+        let holder = world.tables.active[&first.run].attempts.last().cloned();
+        assert_eq!(holder.map(|it| it.process), Some(ProcessId(8)), "{turn}");
+        let reason = "it has no room".into();
+        world.event(2, WorkerEvent::Refused { attempt, reason });
+        world.commit();
+        while current(&world, first.run).is_none() {
+            world.pass(500);
+            let number = world.now.mono.0;
+            world.beat(1, number, 1, vec![]);
+            world.beat(2, number, u64::from(turn) - 2, vec![]);
+            world.commit();
+        }
+    }
+}
+
 #[test]
 fn a_worker_that_refuses_what_it_started_has_lost_it() {
     let (mut world, first) = given(json!({}));

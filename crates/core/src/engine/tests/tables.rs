@@ -30,6 +30,8 @@ pub(super) struct Tables {
     pub(super) letters: BTreeMap<RunId, Run>,
     pub(super) breakers: BTreeMap<JobId, BreakerRow>,
     pub(super) backfills: BTreeMap<BackfillId, BackfillRow>,
+    pub(super) waits: BTreeMap<JobId, AfterRow>,
+    pub(super) endings: BTreeMap<RunId, Ending>,
 }
 
 impl Tables {
@@ -62,19 +64,19 @@ impl Tables {
             match change {
                 RunChange::Insert(run) => {
                     assert!(!known);
-                    self.active.insert(id, run);
+                    self.active.insert(id, *run);
                 }
                 RunChange::Update(run) => {
                     assert!(known, "{id} is not active");
-                    self.active.insert(id, run);
+                    self.active.insert(id, *run);
                 }
                 RunChange::Finish(run) => {
                     assert!(known, "{id} is not active");
-                    self.history.insert(id, run);
+                    self.history.insert(id, *run);
                 }
                 RunChange::InsertFinished(run) => {
                     assert!(!known);
-                    self.history.insert(id, run);
+                    self.history.insert(id, *run);
                 }
             }
         }
@@ -131,6 +133,18 @@ impl Tables {
                 None => self.breakers.remove(&job),
             };
         }
+        for (job, row) in changes.waits {
+            match row {
+                Some(row) => self.waits.insert(job, row),
+                None => self.waits.remove(&job),
+            };
+        }
+        for (run, ending) in changes.endings {
+            match ending {
+                Some(ending) => self.endings.insert(run, ending),
+                None => self.endings.remove(&run),
+            };
+        }
         for (id, change) in changes.letters {
             let there = match change {
                 LetterChange::Insert(run) => self.letters.insert(id, *run).is_none(),
@@ -163,6 +177,8 @@ impl Tables {
             live_scheduled: self.active.values().filter(live).count() as u32,
             tallies,
             breaker: self.breakers.get(&id).cloned(),
+            waits: self.waits.get(&id).cloned(),
+            followed: !self.follow(&row.namespace, &row.name).is_empty(),
             last_unfired: self
                 .unfired
                 .range((id, WallMs(i64::MIN))..=(id, WallMs(i64::MAX)))
@@ -170,6 +186,17 @@ impl Tables {
                 .map(|(_, r)| r.clone()),
             row,
         })
+    }
+
+    /// Jobs that run after another.
+    fn follow(&self, namespace: &NamespaceName, name: &JobName) -> Vec<JobId> {
+        let follows = |row: &&JobRow| {
+            let after = self.versions[&(row.id, row.version)].spec.after.as_ref();
+            let named = after.is_some_and(|after| after.jobs.contains(name));
+            !row.deleted && row.namespace == *namespace && named
+        };
+        let rows = self.jobs.values().filter(follows);
+        rows.map(|row| row.id).collect()
     }
 
     /// Parked runs that must start by a time, in its order.
@@ -238,6 +265,9 @@ impl Tables {
                         .values()
                         .filter(|row| row.namespace == name.namespace && row.name == name.name);
                     let id = rows_of_name.find(|row| !row.deleted).map(|row| row.id);
+                    if id.is_none() && !self.follow(&name.namespace, &name.name).is_empty() {
+                        rows.push(LoadedRow::Awaited(name.clone()));
+                    }
                     rows.push(LoadedRow::JobNamed(name, id.and_then(|id| self.record(id))));
                 }
                 LoadKey::Run(id) => {
@@ -302,6 +332,16 @@ impl Tables {
                     let users = self.users(Some(&calendar));
                     rows.push(LoadedRow::CalendarUsers(calendar, users));
                 }
+                LoadKey::Followers { ending, job, after } => {
+                    let jobs = self.follow(&job.namespace, &job.name).into_iter();
+                    let jobs = jobs.filter(|id| Some(*id) > after).take(FOLLOWER_ROWS);
+                    let jobs = jobs.filter_map(|id| self.record(id)).collect();
+                    rows.push(LoadedRow::Followers { ending, jobs });
+                }
+                LoadKey::Endings => {
+                    let endings = self.endings.values().take(ENDING_ROWS);
+                    rows.push(LoadedRow::Endings(endings.cloned().collect()));
+                }
                 LoadKey::Overdue { by, after } => {
                     let mut places = self.parked_starts();
                     places.retain(|place| after.is_none_or(|after| *place > after));
@@ -331,10 +371,15 @@ impl Tables {
                     self.with_definitions(&runs, &mut rows);
                     rows.push(LoadedRow::Live { job, key, runs });
                 }
-                LoadKey::Parked { key, after } => {
-                    let runs = self.parked(&key, after, LOAD_ROWS);
+                LoadKey::Parked {
+                    key,
+                    after,
+                    rows: most,
+                } => {
+                    let runs = self.parked(&key, after, most);
                     self.with_definitions(&runs, &mut rows);
-                    rows.push(LoadedRow::Parked { key, runs });
+                    let all = runs.len() < most;
+                    rows.push(LoadedRow::Parked { key, runs, all });
                 }
                 LoadKey::Sorted { key, after } => {
                     let runs = self.parked(&key, after, LOAD_ROWS);

@@ -16,6 +16,7 @@ pub(super) fn tell_every_run(world: &World) {
             spec: Some(&version.spec),
             fleet: None,
             limit: limit.as_ref(),
+            breaker: tables.breakers.get(&run.job),
             now: world.now.wall,
         });
         let (told, text) = (account.headline.code, account.text());

@@ -16,6 +16,8 @@ pub(super) struct World {
     pub(super) now: Now,
     /// How many rounds a load is under way; it brings what was committed when it began.
     pub(super) lag: usize,
+    /// Runs that were read because they are parked.
+    pub(super) parked_read: usize,
     under_way: VecDeque<(usize, Loaded)>,
     tickets: u64,
     deferred: Vec<Input>,
@@ -46,6 +48,7 @@ impl World {
             options,
             now,
             lag: 0,
+            parked_read: 0,
             under_way: VecDeque::new(),
             tickets: 0,
             deferred: Vec::new(),
@@ -112,6 +115,7 @@ impl World {
                 .collect(),
             versions: tables.old_versions(pinned.into_iter()),
             backfills,
+            endings: tables.endings.values().take(ENDING_ROWS).cloned().collect(),
             active,
             parked_keys,
             calendars: tables.calendars.values().cloned().collect(),
@@ -155,7 +159,7 @@ impl World {
     pub(super) fn step(&mut self, input: Input) {
         let mut input = input;
         // What is loaded may name another row that is needed.
-        for _ in 0..3 {
+        for _ in 0..9 {
             let Step::Need {
                 request,
                 input: again,
@@ -179,6 +183,7 @@ impl World {
         let mut done = !wanted.is_empty();
         for request in wanted {
             let loaded = self.tables.load(request);
+            self.parked_read += loaded.rows.iter().map(parked_in).sum::<usize>();
             self.under_way.push_back((self.lag, loaded));
         }
         for _ in 0..self.under_way.len() {
@@ -226,6 +231,21 @@ impl World {
                     }
                 }
             }
+        }
+    }
+
+    /// One batch, and what it needs to be read.
+    pub(super) fn commit_once(&mut self) {
+        self.loads();
+        self.step(Input::Tick);
+        if let Some(Batch {
+            changes: Some(changes),
+            ..
+        }) = self.engine.take_batch(self.now)
+        {
+            let seq = changes.seq;
+            self.tables.apply(changes);
+            self.engine.acknowledge(seq);
         }
     }
 
@@ -420,6 +440,15 @@ impl World {
             (self.tables.active.len() + self.tables.history.len()) as u64
         );
         assert_eq!(live, self.tables.active.len() as u64);
+    }
+}
+
+fn parked_in(row: &LoadedRow) -> usize {
+    match row {
+        LoadedRow::Parked { runs, .. }
+        | LoadedRow::Sorted { runs, .. }
+        | LoadedRow::Queued { runs, .. } => runs.len(),
+        _ => 0,
     }
 }
 

@@ -3,9 +3,8 @@
 //! is acknowledged, so that the worker may forget it, and changes nothing.
 
 use crate::fault::{Fault, armed};
-use crate::model::{AttemptEnd, AttemptOutcome, Now, ProcessId};
+use crate::model::{AttemptEnd, AttemptOutcome, DrainRow, Now, ProcessId};
 
-use super::super::drains::DRAINED;
 use super::super::{Effect, Engine, Finished, StreamId, ToWorker};
 
 impl Engine {
@@ -21,15 +20,15 @@ impl Engine {
             stream,
             message: ToWorker::FinishAck { attempt },
         });
-        let forced = self.is_forced(process);
+        let drained = self.forced_drain(process).and_then(DrainRow::stopped);
         let Some(resident) = self.runs.held_by(process, attempt) else {
             return;
         };
         // Nobody cancelled the run: its worker was told to stop what it runs.
         let stopped =
             finished.outcome == AttemptOutcome::Cancelled && resident.run.cancel.is_none();
-        if forced && stopped {
-            finished.error = Some(DRAINED.to_owned());
+        if let Some(words) = drained.filter(|_| stopped) {
+            finished.error = Some(words);
             if armed(Fault::DrainCountsAsFailure) {
                 finished.outcome = AttemptOutcome::Failed;
             }

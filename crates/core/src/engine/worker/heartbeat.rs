@@ -152,7 +152,7 @@ impl Engine {
             held.sent = Some((stream, 0));
             let reason = match cancelled {
                 true => Some("cancelled"),
-                false => self.is_forced(process).then_some(DRAINED),
+                false => self.forced_drain(process).map(|_| DRAINED),
             };
             if let Some(reason) = reason {
                 let message = ToWorker::Cancel { attempt, reason };

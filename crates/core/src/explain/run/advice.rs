@@ -45,6 +45,13 @@ impl Adviser<'_> {
                 self.change_job("If more may run at once, raise `overlap.limit` of the job:");
                 self.cancel("If it should not run at all:");
             }
+            Cause::BreakerOpen => {
+                self.runs_of_job("See what failed:");
+                self.reset_breaker();
+                let text = "Otherwise nothing: the breaker tries again by itself.";
+                self.say(Remedy::Nothing, text, &[]);
+                self.cancel("If it should not run at all:");
+            }
             Cause::WaitsToBeTriedAgain => {
                 self.output("See what the attempt that failed had to say:");
                 self.say(
@@ -142,6 +149,11 @@ impl Adviser<'_> {
                 );
                 self.output("See how far the task came:");
                 self.run_again("When the workers stay up, run it again:");
+            }
+            Cause::StoppedTooOften => {
+                self.workers("See which workers stay in service, and which are drained:");
+                self.output("See how far the task came:");
+                self.run_again("Then run it again:");
             }
             Cause::UndeliveredTooOften => {
                 self.workers(
@@ -268,6 +280,14 @@ impl Adviser<'_> {
             "This run keeps the job as it was; after an edit, make a new one:",
             &[&cancel, &again],
         );
+    }
+
+    fn reset_breaker(&mut self) {
+        if let Some(job) = self.known.job {
+            let command = format!("drumtower job reset-breaker {job}{}", self.namespace());
+            let text = "When the cause is mended, let the job run at once:";
+            self.say(Remedy::ResetBreaker, text, &[&command]);
+        }
     }
 
     fn trigger_now(&mut self) {

@@ -35,12 +35,16 @@ pub(super) fn ended(attempt: &Attempt, end: &AttemptEnd, on_request: bool) -> (H
             Happening::Stopped,
             format!("Worker {worker} confirmed that it had stopped attempt {number}."),
         ),
-        AttemptOutcome::Cancelled => (
-            Happening::Stopped,
-            format!(
-                "Worker {worker} stopped attempt {number}, and nobody had asked for it{because}"
-            ),
-        ),
+        AttemptOutcome::Cancelled => {
+            let because = match said {
+                Some(_) => because,
+                None => " and did not say why.".to_owned(),
+            };
+            (
+                Happening::Stopped,
+                format!("Worker {worker} stopped attempt {number} after {after}{because}"),
+            )
+        }
         AttemptOutcome::Lost => lost(attempt, end, &because),
         AttemptOutcome::Undelivered => undelivered(attempt, end, &because),
         AttemptOutcome::Snoozed => {
@@ -141,6 +145,13 @@ pub(super) fn again(policy: &RetryPolicy, run: &Run, place: usize) -> Option<Str
         }
         (AgainBy::NoFailure, CountsAs::Loss) => format!(
             "Loss {of}, counted apart from failures: tried again at once, by another worker if one has room."
+        ),
+        (AgainBy::NoFailure, CountsAs::Stop) => format!(
+            "A stop counts as neither failure nor loss: tried again {}, by another worker if one has room.",
+            match wait_ms {
+                0 => "at once".to_owned(),
+                _ => format!("after {wait}, at {at}"),
+            }
         ),
         (AgainBy::NoFailure, _) if wait_ms > 0 => {
             format!(

@@ -11,6 +11,8 @@ pub enum Cause {
     WaitsForItsTime,
     /// Others of its job have not ended.
     WaitsForItsTurn,
+    /// The circuit breaker of its job is open, or tries with another run.
+    BreakerOpen,
     WaitsToBeTriedAgain,
     WaitsPutOff,
     WaitsForRoom,
@@ -35,6 +37,8 @@ pub enum Cause {
     GivenUp,
     GivenUpByRule,
     LostTooOften,
+    /// Stopped by workers that were leaving.
+    StoppedTooOften,
     UndeliveredTooOften,
     PutOffTooOften,
     /// No worker was given it in time.
@@ -54,9 +58,10 @@ pub enum Cause {
 }
 
 impl Cause {
-    pub const ALL: [Self; 33] = [
+    pub const ALL: [Self; 35] = [
         Self::WaitsForItsTime,
         Self::WaitsForItsTurn,
+        Self::BreakerOpen,
         Self::WaitsToBeTriedAgain,
         Self::WaitsPutOff,
         Self::WaitsForRoom,
@@ -78,6 +83,7 @@ impl Cause {
         Self::GivenUp,
         Self::GivenUpByRule,
         Self::LostTooOften,
+        Self::StoppedTooOften,
         Self::UndeliveredTooOften,
         Self::PutOffTooOften,
         Self::StartTimedOut,
@@ -135,6 +141,7 @@ pub enum Remedy {
     MakeRoom,
     LookAtQueue,
     ResumeQueue,
+    ResetBreaker,
     ChangeJob,
     /// A run keeps the version of the job that it was made from.
     ReplaceRun,

@@ -21,8 +21,7 @@ pub(super) fn line(known: &Known<'_>) -> Headline {
 
 fn pending(known: &Known<'_>) -> (Cause, String) {
     let (run, now) = (known.run, known.now);
-    let wanted = known.spec.map(|spec| spec.requirement());
-    let wait = Wait::of(run, wanted.as_ref(), known.fleet, known.limit, now);
+    let wait = Wait::of(known);
     let since = between(run.ready().max(run.created), now);
     let text = match &wait {
         Wait::Time { at } => format!(
@@ -53,7 +52,7 @@ fn pending(known: &Known<'_>) -> (Cause, String) {
                 obstacle.missing()
             )
         }
-        Wait::Turn { .. } => {
+        Wait::Turn { .. } | Wait::Breaker { .. } | Wait::Probe { .. } => {
             let since = between(run.created, now);
             format!(
                 "It has been in the queue of its job for {since}: {}.",
@@ -236,7 +235,12 @@ fn failed_attempts(known: &Known<'_>) -> (Cause, String) {
             );
             (Cause::GivenUpByRule, text)
         }
-        Finality::UsedUp { counts_as, most } => used_up(counts_as, most, &error),
+        Finality::UsedUp { counts_as, most } => {
+            // The sentence says what kind of end it was, so the words of the attempt are enough.
+            let last = run.attempts.last().and_then(|it| it.end.as_ref());
+            let said = last.and_then(attempts::cause).unwrap_or(error);
+            used_up(counts_as, most, &said)
+        }
     }
 }
 
@@ -262,6 +266,16 @@ fn used_up(counts_as: CountsAs, most: usize, error: &str) -> (Cause, String) {
                     _ => format!("{most} attempts were"),
                 }
             ),
+        ),
+        CountsAs::Stop if most == 1 => (
+            Cause::StoppedTooOften,
+            format!(
+                "It was stopped because its worker was leaving, and `retry.max_lost: 1` allows no other try: {error}."
+            ),
+        ),
+        CountsAs::Stop => (
+            Cause::StoppedTooOften,
+            format!("It was stopped {most} times because its worker was leaving: {error}."),
         ),
         CountsAs::Undelivered => (
             Cause::UndeliveredTooOften,

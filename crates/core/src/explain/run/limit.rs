@@ -7,7 +7,7 @@ use super::Cause;
 use super::words::{ahead, instant};
 
 impl Hindrance {
-    pub(super) fn code(&self) -> Cause {
+    pub fn code(&self) -> Cause {
         match self.what {
             Held::Paused => Cause::QueuePaused,
             Held::Full { .. } => Cause::WaitsForALimit,

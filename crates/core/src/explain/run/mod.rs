@@ -21,7 +21,9 @@ mod words;
 use std::fmt::Write;
 
 use crate::engine::{Hindrance, WorkerView};
-use crate::model::{Actor, CancelRequest, JobName, JobSpec, RetryPolicy, Run, WallMs, WorkerName};
+use crate::model::{
+    Actor, BreakerRow, CancelRequest, JobName, JobSpec, RetryPolicy, Run, WallMs, WorkerName,
+};
 
 pub use advice::Advice;
 pub use code::{Cause, Happening, Remedy};
@@ -38,6 +40,8 @@ pub struct Known<'a> {
     pub fleet: Option<&'a [WorkerView]>,
     /// The limit that holds it back, if one does.
     pub limit: Option<&'a Hindrance>,
+    /// What is kept of its job's failures, while the job has a breaker.
+    pub breaker: Option<&'a BreakerRow>,
     pub now: WallMs,
 }
 

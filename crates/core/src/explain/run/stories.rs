@@ -100,6 +100,10 @@ impl Teller<'_> {
                 let time = nominal.map_or_else(String::new, |at| format!(" for {}", instant(at)));
                 format!("Made by {which}{time}")
             }
+            (Origin::After, _) => match run.parent_run {
+                Some(before) => format!("Made after the end of {before}"),
+                None => "Made after the end of another run".to_owned(),
+            },
         };
         let later = match run.due > at.max(run.nominal.unwrap_or(at)) {
             true => format!(", to start at {}", instant(run.due)),

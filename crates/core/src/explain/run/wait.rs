@@ -1,10 +1,10 @@
-//! What a PENDING run waits for: its time, a limit, a worker that could take it, or room on one.
+//! What a PENDING run waits for: its time, its turn, its job's breaker, a limit, a worker that could take it, or room on one.
 
 use crate::engine::{Hindrance, WorkerView};
-use crate::model::{AttemptOutcome, Requirement, Run, TaskNeed, WallMs};
+use crate::model::{AttemptOutcome, BreakerRow, Pass, Requirement, RunId, TaskNeed, WallMs};
 
-use super::Cause;
 use super::words::{ahead, instant};
+use super::{Cause, Known};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wait {
@@ -12,6 +12,10 @@ pub enum Wait {
     Time { at: WallMs },
     /// Others of its job, or with its key, have not ended.
     Turn { key: Option<String> },
+    /// Its turn may have come, but the breaker of its job lets nothing through before then.
+    Breaker { until: WallMs },
+    /// Nor before the breaker has seen how this run ends.
+    Probe { run: RunId },
     /// An attempt ended, and the next one comes then.
     Again {
         at: WallMs,
@@ -42,17 +46,17 @@ pub enum Obstacle {
 }
 
 impl Wait {
-    /// What `run`, which is PENDING, waits for.
-    pub fn of(
-        run: &Run,
-        wanted: Option<&Requirement>,
-        fleet: Option<&[WorkerView]>,
-        limit: Option<&Hindrance>,
-        now: WallMs,
-    ) -> Self {
+    /// What the run, which is PENDING, waits for.
+    pub fn of(known: &Known<'_>) -> Self {
+        let (run, now) = (known.run, known.now);
         if run.standing.queued {
-            let key = run.standing.key.clone();
-            return Self::Turn { key };
+            return match BreakerRow::pass(known.breaker, now) {
+                Pass::Cooling(until) => Self::Breaker { until },
+                Pass::Probing(run) => Self::Probe { run },
+                Pass::Closed | Pass::Probe => Self::Turn {
+                    key: run.standing.key.clone(),
+                },
+            };
         }
         if let Some(at) = run.not_before.filter(|at| *at > now)
             && let Some(last) = run.attempts.last()
@@ -67,13 +71,13 @@ impl Wait {
         if run.due > now {
             return Self::Time { at: run.due };
         }
-        if let Some(limit) = limit {
+        if let Some(limit) = known.limit {
             return Self::Limit(limit.clone());
         }
-        let (Some(wanted), Some(fleet)) = (wanted, fleet) else {
+        let (Some(spec), Some(fleet)) = (known.spec, known.fleet) else {
             return Self::Unknown;
         };
-        match Obstacle::find(wanted, fleet) {
+        match Obstacle::find(&spec.requirement(), fleet) {
             Some(obstacle) => Self::Obstacle(obstacle),
             None => Self::Room {
                 parked: run.parked.is_some(),
@@ -85,6 +89,7 @@ impl Wait {
         match self {
             Self::Time { .. } => Cause::WaitsForItsTime,
             Self::Turn { .. } => Cause::WaitsForItsTurn,
+            Self::Breaker { .. } | Self::Probe { .. } => Cause::BreakerOpen,
             Self::Again {
                 outcome: AttemptOutcome::Snoozed,
                 ..
@@ -111,6 +116,14 @@ impl Wait {
             Self::Turn { key: Some(key) } => {
                 format!("runs of its job with the key {key} have not ended: it starts when it has its turn")
             }
+            Self::Breaker { until } => format!(
+                "the circuit breaker of its job is open after failures and lets nothing through before {}, {}",
+                instant(*until),
+                ahead(*until, now)
+            ),
+            Self::Probe { run } => format!(
+                "the circuit breaker of its job lets nothing through before {run}, which tries whether all is well again, has ended"
+            ),
             Self::Again {
                 at,
                 attempt,
@@ -178,7 +191,7 @@ impl Obstacle {
         large.iter().all(leaving).then_some(Self::AllLeaving)
     }
 
-    fn code(&self) -> Cause {
+    pub fn code(&self) -> Cause {
         match self {
             Self::NobodyConnected(_) => Cause::NoWorkerConnected,
             Self::Namespace(_) => Cause::NoWorkerForNamespace,

@@ -5,13 +5,7 @@ use jiff::Timestamp;
 use crate::model::{RetryRule, WallMs};
 use crate::schedule::format_duration;
 
-/// `2026-11-16 08:00:05 UTC`, within a sentence.
-pub(super) fn instant(at: WallMs) -> String {
-    match Timestamp::from_millisecond(at.0) {
-        Ok(at) => at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
-        Err(_) => format!("{} ms after 1970", at.0),
-    }
-}
+pub(super) use crate::model::instant;
 
 /// `2026-11-16 08:00:05.120`, at the beginning of a line.
 pub(super) fn moment(at: WallMs) -> String {

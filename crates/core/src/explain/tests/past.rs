@@ -95,6 +95,8 @@ impl Past {
                 live_scheduled: 0,
                 tallies: Default::default(),
                 breaker: None,
+                waits: None,
+                followed: false,
                 last_unfired: None,
             },
             versions: vec![version],

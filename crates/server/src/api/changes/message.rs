@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use drumtower_core::engine::WorkerState;
 use drumtower_core::model::{
-    CalendarName, JobId, JobName, NamespaceName, Reason, RunId, RunState, UnfiredReason, WorkerName,
+    BackfillHold, BackfillId, BackfillState, CalendarName, JobId, JobName, NamespaceName,
+    QueueName, Reason, RunId, RunState, UnfiredReason, WorkerName,
 };
 use serde::Serialize;
 
@@ -12,6 +13,7 @@ use super::super::run_view::ProgressView;
 use super::super::time::Time;
 use super::id::Ids;
 use super::window::{Message, Tally};
+use crate::driver::tap::BackfillFact;
 
 #[derive(Serialize)]
 struct Run<'a> {
@@ -90,6 +92,42 @@ struct Calendar<'a> {
 }
 
 #[derive(Serialize)]
+struct Queue<'a> {
+    namespace: &'a NamespaceName,
+    name: &'a QueueName,
+    change: &'static str,
+    revision: u64,
+    at: Time,
+}
+
+#[derive(Serialize)]
+struct Backfill<'a> {
+    id: BackfillId,
+    namespace: &'a NamespaceName,
+    job: &'a JobName,
+    job_id: JobId,
+    state: BackfillState,
+    held: Option<BackfillHold>,
+    times: u64,
+    made: u64,
+    completed: u64,
+    failed: u64,
+    cancelled: u64,
+    skipped: u64,
+    active: usize,
+    ended: Option<Time>,
+}
+
+#[derive(Serialize)]
+struct Breaker<'a> {
+    namespace: &'a NamespaceName,
+    job: &'a JobName,
+    job_id: JobId,
+    change: &'static str,
+    until: Option<Time>,
+}
+
+#[derive(Serialize)]
 struct Ready<'a> {
     server: &'a str,
     max_rate: u32,
@@ -100,6 +138,27 @@ struct Resync {
     reason: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     missed: Option<u64>,
+}
+
+impl<'a> From<&'a BackfillFact> for Backfill<'a> {
+    fn from(fact: &'a BackfillFact) -> Self {
+        Self {
+            id: fact.id,
+            namespace: &fact.namespace,
+            job: &fact.job,
+            job_id: fact.job_id,
+            state: fact.state,
+            held: fact.held,
+            times: fact.times,
+            made: fact.made,
+            completed: fact.completed,
+            failed: fact.failed,
+            cancelled: fact.cancelled,
+            skipped: fact.skipped,
+            active: fact.active,
+            ended: fact.ended.map(Time),
+        }
+    }
 }
 
 /// Text that grows message by message.
@@ -218,6 +277,27 @@ impl<'a> Writer<'a> {
                     at: calendar.at.into(),
                 };
                 self.event("calendar", &view, place);
+            }
+            Message::Queue(queue) => {
+                let view = Queue {
+                    namespace: &queue.queue.namespace,
+                    name: &queue.queue.name,
+                    change: queue.deed.as_str(),
+                    revision: queue.revision,
+                    at: queue.at.into(),
+                };
+                self.event("queue", &view, place);
+            }
+            Message::Backfill(backfill) => self.event("backfill", &Backfill::from(backfill), place),
+            Message::Breaker(breaker) => {
+                let view = Breaker {
+                    namespace: &breaker.job.namespace,
+                    job: &breaker.job.name,
+                    job_id: breaker.job.id,
+                    change: breaker.turn.as_str(),
+                    until: breaker.until.map(Time),
+                };
+                self.event("breaker", &view, place);
             }
             Message::Resync { reason, missed } => {
                 let view = Resync {

@@ -32,6 +32,7 @@ use super::problem::{Kind, Problem};
 use crate::auth::Principal;
 use id::Ids;
 use stream::Stream;
+pub use wish::About;
 use wish::{Resume, Wish};
 
 /// Streams that may be open at once.

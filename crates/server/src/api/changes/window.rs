@@ -4,10 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use drumtower_core::model::{
-    CalendarName, JobId, NamespaceName, RunId, RunState, WallMs, WorkerName,
+    BackfillId, CalendarName, JobId, NamespaceName, QueueRef, RunId, RunState, WallMs, WorkerName,
 };
 
-use crate::driver::tap::{CalendarFact, Fact, JobFact, JobKey, RunFact, UnfiredFact, WorkerFact};
+use crate::driver::tap::{
+    BackfillFact, BreakerFact, CalendarFact, Fact, JobFact, JobKey, QueueFact, RunFact,
+    UnfiredFact, WorkerFact,
+};
 
 /// Runs that a window keeps apart; beyond that only counts are kept.
 const RUNS: usize = 1000;
@@ -15,7 +18,7 @@ const RUNS: usize = 1000;
 const JOBS: usize = 1000;
 /// Jobs that are told apart only to say how many there were; beyond that the number is too small.
 const BEYOND: usize = 10_000;
-/// Jobs, calendars and workers that a window keeps; beyond that the client reads them anew.
+/// Jobs, calendars, workers, queues, backfills and breakers that a window keeps; beyond that the client reads them anew.
 const OTHERS: usize = 1000;
 /// Summaries in one flush.
 const SUMMARIES: usize = 20;
@@ -65,6 +68,9 @@ pub enum Message {
     Job(JobFact),
     Worker(WorkerFact),
     Calendar(CalendarFact),
+    Queue(QueueFact),
+    Backfill(BackfillFact),
+    Breaker(BreakerFact),
     /// Of one job, or of several that are not told apart.
     Runs {
         job: Option<Arc<JobKey>>,
@@ -100,6 +106,9 @@ pub struct Window {
     jobs: BTreeMap<JobId, JobFact>,
     workers: BTreeMap<WorkerName, WorkerFact>,
     calendars: BTreeMap<(NamespaceName, CalendarName), CalendarFact>,
+    queues: BTreeMap<QueueRef, QueueFact>,
+    backfills: BTreeMap<BackfillId, BackfillFact>,
+    breakers: BTreeMap<JobId, BreakerFact>,
     missed: u64,
     restarted: bool,
     too_many: bool,
@@ -116,7 +125,7 @@ impl Window {
     }
 
     pub fn add(&mut self, fact: &Fact) {
-        let others = self.jobs.len() + self.workers.len() + self.calendars.len();
+        let others = self.others();
         match fact {
             Fact::Run(run) => self.add_run(run),
             Fact::Unfired(unfired) => self.add_unfired(unfired),
@@ -130,6 +139,15 @@ impl Window {
             Fact::Calendar(calendar) => {
                 let key = (calendar.namespace.clone(), calendar.name.clone());
                 self.calendars.insert(key, calendar.clone());
+            }
+            Fact::Queue(queue) => {
+                self.queues.insert(queue.queue.clone(), queue.clone());
+            }
+            Fact::Backfill(backfill) => {
+                self.backfills.insert(backfill.id, backfill.clone());
+            }
+            Fact::Breaker(breaker) => {
+                self.breakers.insert(breaker.job.id, breaker.clone());
             }
         }
     }
@@ -185,11 +203,19 @@ impl Window {
         }
     }
 
+    /// What is kept beside runs.
+    fn others(&self) -> usize {
+        self.jobs.len()
+            + self.workers.len()
+            + self.calendars.len()
+            + self.queues.len()
+            + self.backfills.len()
+            + self.breakers.len()
+    }
+
     pub fn is_empty(&self) -> bool {
         self.tallies.is_empty()
-            && self.jobs.is_empty()
-            && self.workers.is_empty()
-            && self.calendars.is_empty()
+            && self.others() == 0
             && self.missed == 0
             && !self.restarted
             && !self.too_many
@@ -199,7 +225,7 @@ impl Window {
     pub fn take(&mut self, budget: usize) -> Vec<Message> {
         let window = std::mem::take(self);
         let mut messages = Vec::new();
-        let others = window.jobs.len() + window.workers.len() + window.calendars.len();
+        let others = window.others();
         let too_many = window.too_many || others > budget;
         if window.restarted || window.missed > 0 || too_many {
             messages.push(Message::Resync {
@@ -215,6 +241,9 @@ impl Window {
             messages.extend(window.jobs.into_values().map(Message::Job));
             messages.extend(window.calendars.into_values().map(Message::Calendar));
             messages.extend(window.workers.into_values().map(Message::Worker));
+            messages.extend(window.queues.into_values().map(Message::Queue));
+            messages.extend(window.backfills.into_values().map(Message::Backfill));
+            messages.extend(window.breakers.into_values().map(Message::Breaker));
         }
         let singles = messages.len() + window.runs.len() + window.unfired.len();
         if window.crowded || singles > budget {

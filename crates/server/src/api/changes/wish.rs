@@ -23,6 +23,26 @@ pub enum About {
     Job,
     Worker,
     Calendar,
+    Queue,
+    Backfill,
+    Breaker,
+}
+
+impl About {
+    const ALL: [(&str, Self); 7] = [
+        ("run", Self::Run),
+        ("job", Self::Job),
+        ("worker", Self::Worker),
+        ("calendar", Self::Calendar),
+        ("queue", Self::Queue),
+        ("backfill", Self::Backfill),
+        ("breaker", Self::Breaker),
+    ];
+
+    /// What a caller may ask for.
+    pub fn words() -> [&'static str; 7] {
+        Self::ALL.map(|(word, _)| word)
+    }
 }
 
 #[derive(Debug)]
@@ -60,10 +80,10 @@ impl Wish {
         if kinds.is_empty() {
             kinds.insert(About::Run);
             if states.is_empty() {
-                kinds.insert(About::Job);
+                kinds.extend([About::Job, About::Backfill, About::Breaker]);
             }
             if states.is_empty() && jobs.is_empty() {
-                kinds.extend([About::Worker, About::Calendar]);
+                kinds.extend([About::Worker, About::Calendar, About::Queue]);
             }
         }
         Ok(Self {
@@ -89,6 +109,9 @@ impl Wish {
             Fact::Job(_) => About::Job,
             Fact::Worker(_) => About::Worker,
             Fact::Calendar(_) => About::Calendar,
+            Fact::Queue(_) => About::Queue,
+            Fact::Backfill(_) => About::Backfill,
+            Fact::Breaker(_) => About::Breaker,
         };
         self.kinds.contains(&kind) && self.sees(fact) && self.means(fact)
     }
@@ -107,14 +130,16 @@ impl Wish {
                 if !self.states.is_empty() && !self.states.contains(&run.state) {
                     return false;
                 }
-                &run.job
+                &run.job.name
             }
             Fact::Unfired(_) if !self.states.is_empty() => return false,
-            Fact::Unfired(unfired) => &unfired.job,
-            Fact::Job(job) => &job.job,
-            Fact::Worker(_) | Fact::Calendar(_) => return true,
+            Fact::Unfired(unfired) => &unfired.job.name,
+            Fact::Job(job) => &job.job.name,
+            Fact::Backfill(backfill) => &backfill.job,
+            Fact::Breaker(breaker) => &breaker.job.name,
+            Fact::Worker(_) | Fact::Calendar(_) | Fact::Queue(_) => return true,
         };
-        self.jobs.is_empty() || self.jobs.contains(job.name.as_str())
+        self.jobs.is_empty() || self.jobs.contains(job.as_str())
     }
 }
 
@@ -141,19 +166,13 @@ fn state(text: &str) -> Result<RunState, Problem> {
 }
 
 fn about(text: &str) -> Result<About, Problem> {
-    match text {
-        "run" => Ok(About::Run),
-        "job" => Ok(About::Job),
-        "worker" => Ok(About::Worker),
-        "calendar" => Ok(About::Calendar),
-        other => {
-            let other: String = other.chars().take(64).collect();
-            Err(Problem::parameter(
-                "kind",
-                format!("kind: `{other}` is none of run, job, worker, calendar"),
-            ))
-        }
-    }
+    let mut all = About::ALL.into_iter();
+    let found = all.find(|(word, _)| *word == text);
+    found.map(|(_, about)| about).ok_or_else(|| {
+        let text: String = text.chars().take(64).collect();
+        let known = About::words().join(", ");
+        Problem::parameter("kind", format!("kind: `{text}` is none of {known}"))
+    })
 }
 
 /// Where a caller begins.
@@ -203,8 +222,12 @@ mod tests {
     #[test]
     fn filters_choose_the_kinds_that_they_speak_of() {
         let kinds = |query: &str| wish(query).unwrap().kinds.into_iter().collect::<Vec<_>>();
-        assert_eq!(kinds("").len(), 4);
-        assert_eq!(kinds("job=a"), [About::Run, About::Job]);
+        assert_eq!(kinds("").len(), About::ALL.len());
+        let of_a_job = [About::Run, About::Job, About::Backfill, About::Breaker];
+        assert_eq!(
+            kinds("job=a"),
+            BTreeSet::from(of_a_job).into_iter().collect::<Vec<_>>()
+        );
         assert_eq!(kinds("state=failed"), [About::Run]);
         assert_eq!(kinds("state=failed&kind=worker"), [About::Worker]);
         for query in [

@@ -27,7 +27,8 @@ pub fn create(schemas: &mut Schemas) -> Entry {
     Entry::new("createBackfill", Tag::Schedules, "Make runs of times that have passed")
         .text(
             "Of the nominal times in `[from, to)` by the job's current schedule, which is pinned. At most `max_active` of its \
-             runs are under way at once; the end of one makes the next. The live schedule goes on as if there were no backfill.",
+             runs are under way at once; the end of one makes the next. The live schedule goes on as if there were no backfill. \
+             While the job's circuit breaker is open it waits, unless forced; with `overlap: obey` also while the job is full.",
         )
         .takes([idempotency_key()])
         .body(body, example())

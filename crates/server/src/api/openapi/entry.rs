@@ -279,7 +279,8 @@ const GUARDED: [Kind; 9] = [
 ];
 
 /// What every change may answer.
-const COMMAND: [Kind; 4] = [
+const COMMAND: [Kind; 5] = [
+    Kind::OtherSite,
     Kind::Overloaded,
     Kind::NotReady,
     Kind::Stopping,

@@ -83,7 +83,7 @@ fn example() -> Value {
         "paused": null, "created": "2026-11-15T22:55:50.702Z", "updated": "2026-11-15T22:55:50.702Z",
         "actor": "ann", "words": "never by itself, only when triggered", "words_zh": "不自动触发，仅手动触发",
         "next_nominal": null, "next_due": null, "fired_through": "2026-11-15T22:55:50.702Z", "fires": 0,
-        "live_scheduled": 0, "queued": 0, "breaker": null, "last_unfired": null,
+        "live_scheduled": 0, "queued": 0, "breaker": null, "waits": null, "last_unfired": null,
         "spec": {
             "kind": "Job", "name": "greet", "namespace": "default",
             "task": {"exec": {"argv": ["echo", "hello"]}},
@@ -137,7 +137,7 @@ pub fn bulk(schemas: &mut Schemas, id: &str, summary: &str) -> Entry {
         .answers::<bulk::Answer>(schemas, 200, "What became of each.")
 }
 
-fn filters() -> [Value; 3] {
+fn filters() -> [Value; 4] {
     let pair = json!({"type": "string", "pattern": "^[^=,]+=.*$", "example": "team=docs"});
     let prefix = json!({"type": "string", "pattern": "^[a-z0-9._-]{0,128}$"});
     [
@@ -152,6 +152,11 @@ fn filters() -> [Value; 3] {
             json!({"type": "boolean"}),
         ),
         query("prefix", "Jobs whose name begins so.", prefix),
+        query(
+            "search",
+            "Jobs with this text somewhere in `namespace/name` or in a label, `key=value`; case does not matter. A page may be short or empty while `next` is set.",
+            json!({"type": "string", "maxLength": 128}),
+        ),
     ]
 }
 
@@ -176,6 +181,14 @@ pub fn list_namespace(schemas: &mut Schemas) -> Entry {
         .takes(paging())
         .answers::<Page<Job<'static>>>(schemas, 200, "A page of jobs.")
         .leads_to("listNamespaceJobs", &on)
+}
+
+pub fn validate(schemas: &mut Schemas) -> Entry {
+    let body = schemas.named_by_path("JobSpec");
+    Entry::new("validateJob", Tag::Jobs, "Try a manifest without applying it")
+        .text("Refused as `putJob` would refuse it; else answered with its schedule in words and its next ten times. Nothing changes.")
+        .body(body, manifest())
+        .answers::<next::Answer>(schemas, 200, "It would be taken.")
 }
 
 pub fn next_times(schemas: &mut Schemas) -> Entry {

@@ -4,17 +4,16 @@ use drumtower_core::model::JobName;
 use serde_json::json;
 
 use super::entry::{Entry, Tag};
-use super::parameters::{instant, paging, query};
+use super::parameters::{instant, namespace, paging, query};
 use super::schemas::Schemas;
 use crate::api::Kind;
-use crate::api::letters::{Answer, Letter, REASONS, Selection};
+use crate::api::letters::{Answer, Letter, Selection, reasons};
 use crate::api::page::Page;
 use crate::api::run_view::RunView;
 
 pub fn list(schemas: &mut Schemas) -> Entry {
     let job = schemas.request::<JobName>();
-    let reasons: Vec<&str> = REASONS.iter().map(|reason| reason.as_str()).collect();
-    let reason = json!({"type": "string", "enum": reasons});
+    let reason = json!({"type": "string", "enum": reasons()});
     Entry::new("listLetters", Tag::Runs, "List dead letters")
         .text("Runs that failed for good, the newest first. A page may be short or empty while `next` is set.")
         .takes([
@@ -35,6 +34,26 @@ pub fn list(schemas: &mut Schemas) -> Entry {
         .refuses(&[Kind::NoSuchJob])
 }
 
+pub fn list_all(schemas: &mut Schemas) -> Entry {
+    let reason = json!({"type": "string", "enum": reasons()});
+    Entry::new(
+        "listAllLetters",
+        Tag::Runs,
+        "List dead letters of every namespace",
+    )
+    .text("Of those that the token may see; the newest first. A page may be short or empty while `next` is set.")
+    .takes([
+        namespace(),
+        query("reason", "Runs that failed for this reason.", reason),
+        instant("since", "Runs that failed at or after this instant."),
+        instant("until", "Runs that failed before this instant."),
+    ])
+    .takes(paging())
+    .answers::<Page<Letter>>(schemas, 200, "A page of dead letters.")
+    .leads_to("listAllLetters", &[("cursor", "$response.body#/next")])
+    .refuses(&[Kind::ForbiddenNamespace])
+}
+
 pub fn show(schemas: &mut Schemas) -> Entry {
     Entry::new("showLetter", Tag::Runs, "Show a dead letter")
         .text("The run with all its attempts, also when its retention is over.")
@@ -45,7 +64,7 @@ pub fn show(schemas: &mut Schemas) -> Entry {
 pub fn requeue(schemas: &mut Schemas) -> Entry {
     let body = schemas.request::<Selection>();
     Entry::new("requeueLetters", Tag::Runs, "Make new runs of dead letters")
-        .text("Each new run has the parameters of the old one and names it as `rerun_of`; the letter is gone. Up to 1,000 a call, each refused by itself.")
+        .text("Each new run has the parameters of the old one and names it as `rerun_of`; the letter is gone. Up to 1,000 a call, each refused by itself: then it stays a letter.")
         .body(body, json!({"job": "greet", "reason": "timed_out", "dry_run": true}))
         .answers::<Answer>(schemas, 200, "What became of each.")
         .refuses(&[Kind::NoSuchJob])

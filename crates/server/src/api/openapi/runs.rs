@@ -105,7 +105,7 @@ fn example() -> Value {
         "id": "run_06w4grp6yqr00", "namespace": "default", "job": "greet", "job_id": "job_06w4grne5tw00",
         "job_version": 1, "state": "PENDING", "origin": "api", "actor": "ann", "nominal": null,
         "due": "2026-11-15T22:55:51.351Z", "created": "2026-11-15T22:55:51.351Z", "finished": null,
-        "params": {"name": "world"}, "idempotency_key": null, "rerun_of": null, "backfill": null, "cancel": null, "result": null, "error": null,
+        "params": {"name": "world"}, "idempotency_key": null, "rerun_of": null, "parent_run": null, "root_run": null, "backfill": null, "cancel": null, "result": null, "error": null,
         "transitions": [
             {"to": "PENDING", "at": "2026-11-15T22:55:51.351Z", "reason": "created", "attempt": 0},
         ],
@@ -196,5 +196,5 @@ pub fn logs() -> Entry {
         .answers_as(200, "The output.", "application/x-ndjson", line)
         .answers_as(200, "The output.", "text/plain", json!({"type": "string"}))
         .streams()
-        .refuses(&[Kind::NoSuchRun, Kind::LogExpired])
+        .refuses(&[Kind::NoSuchRun, Kind::LogExpired, Kind::OutputAway])
 }

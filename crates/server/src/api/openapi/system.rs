@@ -6,8 +6,10 @@ use super::entry::{Entry, Tag};
 use super::schemas::Schemas;
 use crate::api::Kind;
 use crate::api::backups;
+use crate::api::cluster::Cluster;
 use crate::api::health::Status;
 use crate::api::page::Page;
+use crate::api::session::Session;
 use crate::api::tokens::{self, Token};
 use crate::backup::Backup;
 
@@ -34,6 +36,29 @@ pub fn revoke_token() -> Entry {
     Entry::new("revokeToken", Tag::Tokens, "Revoke a token")
         .answers_nothing(204, "Revoked.")
         .refuses(&[Kind::NoSuchToken])
+}
+
+pub fn sign_in(schemas: &mut Schemas) -> Entry {
+    Entry::new("signIn", Tag::Tokens, "Begin or renew a session")
+        .text("For browsers: answers with a cookie that stands for the token for seven days. With a session, what changes something needs the header `X-Drumtower-Console`.")
+        .answers::<Session<'static>>(schemas, 200, "Signed in.")
+}
+
+pub fn session(schemas: &mut Schemas) -> Entry {
+    Entry::new("showSession", Tag::Tokens, "Who calls, and what it may do")
+        .answers::<Session<'static>>(schemas, 200, "The caller.")
+}
+
+pub fn sign_out() -> Entry {
+    Entry::new("signOut", Tag::Tokens, "End a session")
+        .text("Takes the cookie back and ends the session that it stands for, which no copy of the cookie opens any more. The token and its other sessions stay good.")
+        .answers_nothing(204, "Signed out.")
+}
+
+pub fn cluster(schemas: &mut Schemas) -> Entry {
+    Entry::new("showCluster", Tag::System, "Show the servers and who owns what")
+        .text("The servers that share the store, by their sessions, and the 1,024 segments of the job space with their owners. The server that is asked answers, also one that stands by. With an embedded store there is one server, which owns everything.")
+        .answers::<Cluster>(schemas, 200, "As the store says it now.")
 }
 
 pub fn make_backup(schemas: &mut Schemas) -> Entry {

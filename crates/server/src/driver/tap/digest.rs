@@ -6,13 +6,13 @@ use std::sync::Arc;
 use drumtower_core::change::{ChangeSet, JobChange, RunChange};
 use drumtower_core::engine::{WorkerState, WorkerView};
 use drumtower_core::model::{
-    CalendarVersion, JobId, JobName, JobRow, NamespaceName, Reason, Run, RunId, RunState, Unfired,
-    WorkerName,
+    AuditAction, AuditKind, BackfillRow, BreakerRow, CalendarVersion, JobId, JobName, JobRow,
+    NamespaceName, Open, QueueRow, Reason, Run, RunId, RunState, Unfired, WallMs, WorkerName,
 };
 
 use super::fact::{
-    CalendarFact, ERROR_BYTES, Fact, JobDeed, JobFact, JobKey, RunEnd, RunFact, UnfiredFact,
-    WorkerDeed, WorkerFact,
+    BackfillFact, BreakerFact, BreakerTurn, CalendarFact, ERROR_BYTES, Fact, JobDeed, JobFact,
+    JobKey, QueueFact, RunEnd, RunFact, UnfiredFact, WorkerDeed, WorkerFact,
 };
 
 /// Keys of jobs are shared between facts; a fact without one would need its own.
@@ -34,6 +34,8 @@ pub struct Digest {
     keys: BTreeMap<JobId, Arc<JobKey>>,
     /// Runs that were told to have started and not to have ended.
     running: BTreeSet<RunId>,
+    /// Breakers that are known to be open: when each opened last, and whether it is probing.
+    breakers: BTreeMap<JobId, (WallMs, bool)>,
     fleet: Option<BTreeMap<WorkerName, (WorkerState, Option<NamespaceName>)>>,
 }
 
@@ -53,6 +55,16 @@ impl Digest {
         }
         for version in changes.calendars.values() {
             facts.push(calendar(version));
+        }
+        facts.extend(changes.queues.values().map(|row| queue(row, changes)));
+        facts.extend(
+            changes
+                .backfills
+                .values()
+                .map(|change| backfill(&change.row)),
+        );
+        for (job, row) in &changes.breakers {
+            facts.extend(self.breaker(*job, row.as_ref(), changes));
         }
         for range in changes.unfired.values() {
             facts.extend(self.unfired(range));
@@ -118,6 +130,38 @@ impl Digest {
             last: range.last,
             count: range.count,
             reason: range.reason,
+        }))
+    }
+
+    /// A row changes with every failure; that is told only when the breaker opens, probes or closes. One that was open before
+    /// this process began is known by its probe, or closed by hand.
+    fn breaker(
+        &mut self,
+        id: JobId,
+        row: Option<&BreakerRow>,
+        changes: &ChangeSet,
+    ) -> Option<Fact> {
+        let job = self.keys.get(&id).cloned()?;
+        let open = row.and_then(|row| row.open.as_ref());
+        let now = open.map(|open| (open.at, open.probe.is_some()));
+        let before = match now {
+            Some(now) => self.breakers.insert(id, now),
+            None => self.breakers.remove(&id),
+        };
+        let turn = match (before, now) {
+            (before, Some((at, false))) if before.is_none_or(|it| it.0 != at) => {
+                BreakerTurn::Opened
+            }
+            (before, Some((_, true))) if before.is_none_or(|it| !it.1) => BreakerTurn::Probing,
+            (Some(_), None) => BreakerTurn::Closed,
+            (None, None) if was_reset(&job, changes) => BreakerTurn::Closed,
+            _ => return None,
+        };
+        let opened = open.filter(|_| turn == BreakerTurn::Opened);
+        Some(Fact::Breaker(BreakerFact {
+            job,
+            turn,
+            until: opened.map(Open::until),
         }))
     }
 
@@ -201,6 +245,57 @@ impl Digest {
 fn row(change: &JobChange) -> &JobRow {
     let (JobChange::Insert(row) | JobChange::Update(row)) = change;
     row
+}
+
+fn was_reset(job: &JobKey, changes: &ChangeSet) -> bool {
+    changes.audit.values().any(|entry| {
+        let object = &entry.object;
+        entry.action == AuditAction::Reset
+            && object.kind == AuditKind::Job
+            && object.namespace.as_ref() == Some(&job.namespace)
+            && object.name == job.name.as_str()
+    })
+}
+
+fn queue(row: &QueueRow, changes: &ChangeSet) -> Fact {
+    let queue = row.queue();
+    let mut deeds = changes.audit.values().rev().filter(|entry| {
+        let object = &entry.object;
+        object.kind == AuditKind::Queue
+            && object.namespace.as_ref() == Some(&queue.namespace)
+            && object.name == queue.name.as_str()
+    });
+    let deed = match deeds.next().map(|entry| entry.action) {
+        _ if row.deleted => JobDeed::Deleted,
+        Some(AuditAction::Paused) => JobDeed::Paused,
+        Some(AuditAction::Resumed) => JobDeed::Resumed,
+        _ => JobDeed::Put,
+    };
+    Fact::Queue(QueueFact {
+        queue,
+        deed,
+        revision: row.revision,
+        at: row.updated,
+    })
+}
+
+fn backfill(row: &BackfillRow) -> Fact {
+    Fact::Backfill(BackfillFact {
+        id: row.id,
+        namespace: row.namespace.clone(),
+        job: row.job_name.clone(),
+        job_id: row.job,
+        state: row.state,
+        held: row.held,
+        times: row.times,
+        made: row.made,
+        completed: row.completed,
+        failed: row.failed,
+        cancelled: row.cancelled,
+        skipped: row.skipped,
+        active: row.live.len(),
+        ended: row.ended,
+    })
 }
 
 fn calendar(version: &CalendarVersion) -> Fact {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use drumtower_core::engine::WorkerState;
 use drumtower_core::model::{
-    CalendarName, JobId, JobName, NamespaceName, Progress, Reason, RunId, RunState, UnfiredReason,
-    WallMs, WorkerName,
+    BackfillHold, BackfillId, BackfillState, CalendarName, JobId, JobName, NamespaceName, Progress,
+    QueueRef, Reason, RunId, RunState, UnfiredReason, WallMs, WorkerName,
 };
 
 /// How much of an error a fact carries; the run itself has it whole.
@@ -33,6 +33,9 @@ pub enum Fact {
     Calendar(CalendarFact),
     Unfired(UnfiredFact),
     Worker(WorkerFact),
+    Queue(QueueFact),
+    Backfill(BackfillFact),
+    Breaker(BreakerFact),
 }
 
 /// A job by all that it is called.
@@ -160,6 +163,62 @@ impl WorkerDeed {
     }
 }
 
+#[derive(Clone, Debug, PartialEq)]
+pub struct QueueFact {
+    pub queue: QueueRef,
+    /// What was done to it last.
+    pub deed: JobDeed,
+    pub revision: u64,
+    pub at: WallMs,
+}
+
+/// A backfill as a commit left it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BackfillFact {
+    pub id: BackfillId,
+    pub namespace: NamespaceName,
+    pub job: JobName,
+    pub job_id: JobId,
+    pub state: BackfillState,
+    pub held: Option<BackfillHold>,
+    pub times: u64,
+    pub made: u64,
+    pub completed: u64,
+    pub failed: u64,
+    pub cancelled: u64,
+    pub skipped: u64,
+    pub active: usize,
+    pub ended: Option<WallMs>,
+}
+
+/// The circuit breaker of a job came to another state.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BreakerFact {
+    pub job: Arc<JobKey>,
+    pub turn: BreakerTurn,
+    /// Until when it lets nothing through, when it has opened.
+    pub until: Option<WallMs>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BreakerTurn {
+    /// It lets nothing through, for the first time or again.
+    Opened,
+    /// One run was let through as the probe.
+    Probing,
+    Closed,
+}
+
+impl BreakerTurn {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Opened => "opened",
+            Self::Probing => "probing",
+            Self::Closed => "closed",
+        }
+    }
+}
+
 impl Fact {
     /// The namespace it belongs to; `None` for a worker that serves all.
     pub fn namespace(&self) -> Option<&NamespaceName> {
@@ -169,6 +228,9 @@ impl Fact {
             Self::Calendar(calendar) => Some(&calendar.namespace),
             Self::Unfired(unfired) => Some(&unfired.job.namespace),
             Self::Worker(worker) => worker.namespace.as_ref(),
+            Self::Queue(queue) => Some(&queue.queue.namespace),
+            Self::Backfill(backfill) => Some(&backfill.namespace),
+            Self::Breaker(breaker) => Some(&breaker.job.namespace),
         }
     }
 }

@@ -42,8 +42,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 pub use fact::{
-    CalendarFact, Chunk, Fact, JobDeed, JobFact, JobKey, RunEnd, RunFact, UnfiredFact, WorkerDeed,
-    WorkerFact,
+    BackfillFact, BreakerFact, BreakerTurn, CalendarFact, Chunk, Fact, JobDeed, JobFact, JobKey,
+    QueueFact, RunEnd, RunFact, UnfiredFact, WorkerDeed, WorkerFact,
 };
 pub(super) use outlet::{Outlet, Told};
 

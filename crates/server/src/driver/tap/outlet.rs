@@ -95,6 +95,7 @@ impl Outlet {
         let bodies = changes.checkpoints.values().flatten();
         bytes += bodies.map(|it| it.body.len()).sum::<usize>();
         jobs.extend(changes.unfired.keys().map(|(job, _)| *job));
+        jobs.extend(changes.breakers.keys().copied());
         let names = jobs.into_iter().filter_map(|id| {
             let (namespace, name) = engine.name_of(id)?;
             Some(Named {

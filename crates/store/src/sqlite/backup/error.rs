@@ -14,6 +14,11 @@ pub enum Error {
     /// Whoever watched it asked for its end. Nothing was left behind.
     #[error("the backup was given up, and nothing was left")]
     Stopped,
+    /// The state is not in a data directory.
+    #[error(
+        "the state is in {0}, which has its own ways to be backed up: pg_dump, or a base backup with archived logs (docs/operating/postgresql.md)"
+    )]
+    Elsewhere(String),
     #[error("{} holds no store: name the data directory of a server with --data", .0.display())]
     NoStore(PathBuf),
     #[error("{} is not a backup: {why}", .path.display())]

@@ -12,9 +12,10 @@ use std::time::Duration;
 use drumtower_core::model::Counters;
 use rusqlite::{Connection, OpenFlags, OptionalExtension};
 
-use super::super::{codec, schema};
+use super::super::schema;
 use super::Error;
 use super::manifest::Counts;
+use crate::codec;
 
 /// What a database file says of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,5 +1,6 @@
 //! Backfills: every fitting time once, never more at once than allowed, the live schedule untouched.
 
+mod holding;
 mod making;
 mod tending;
 
@@ -208,6 +209,11 @@ pub(super) fn drawn(world: &World, job: &str, length: i64, ago: i64, choice: u32
         order: BackfillOrder::ALL[choice as usize % 2],
         max_active: choice,
         priority: choice,
+        overlap: match choice % 4 {
+            0 | 1 => Obedience::Ignore,
+            _ => Obedience::Obey,
+        },
+        force: choice.is_multiple_of(5),
         ..BackfillPlan::over(to.plus(-length * 1000), to)
     };
     let backfill = Box::new(asked(world, job, plan));

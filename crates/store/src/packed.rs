@@ -4,13 +4,12 @@
 
 use drumtower_core::model::{
     Actor, Attempt, AttemptEnd, AttemptOutcome, BackfillMark, CancelRequest, CheckpointMark, Fence,
-    JobId, JsonText, Limits, LogLocator, NamespaceName, Origin, ProcessId, Progress, Reason,
+    Home, JobId, JsonText, Limits, LogLocator, NamespaceName, Origin, ProcessId, Progress, Reason,
     Retention, Run, RunId, RunState, Standing, Transition, Verdict, WallMs, WorkerName,
 };
 use serde::{Deserialize, Serialize};
 
-use super::codec;
-use crate::Error;
+use crate::{Error, codec};
 
 #[derive(Serialize, Deserialize)]
 pub struct Packed<'a> {
@@ -68,6 +67,11 @@ enum Later {
     StartBy(WallMs),
     Standing(Standing),
     Backfill(BackfillMark),
+    /// Whose files the output of an attempt lies in.
+    Home {
+        attempt: u32,
+        home: Home,
+    },
 }
 
 #[derive(Serialize, Deserialize)]
@@ -93,7 +97,16 @@ struct PackedEnd<'a> {
     cpu_ms: u64,
     peak_memory_bytes: u64,
     error: Option<&'a str>,
-    log: Option<LogLocator>,
+    log: Option<PackedLog>,
+}
+
+/// A [`LogLocator`] as it was when the packed form was fixed.
+#[derive(Serialize, Deserialize)]
+struct PackedLog {
+    file: u32,
+    offset: u64,
+    bytes: u64,
+    truncated: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -183,7 +196,15 @@ fn later(run: &Run) -> Vec<Later> {
             verdict: end.verdict,
         })
     });
-    later.into_iter().flatten().chain(ends).collect()
+    let homes = run.attempts.iter().filter_map(|attempt| {
+        let home = attempt.end.as_ref()?.log?.home?;
+        Some(Later::Home {
+            attempt: attempt.number,
+            home,
+        })
+    });
+    let later = later.into_iter().flatten();
+    later.chain(ends).chain(homes).collect()
 }
 
 fn rare(run: &Run) -> Option<Rare<'_>> {
@@ -224,7 +245,12 @@ fn pack_attempt(attempt: &Attempt, created: WallMs) -> PackedAttempt<'_> {
             cpu_ms: end.cpu_ms,
             peak_memory_bytes: end.peak_memory_bytes,
             error: end.error.as_deref(),
-            log: end.log,
+            log: end.log.map(|log| PackedLog {
+                file: log.file,
+                offset: log.offset,
+                bytes: log.bytes,
+                truncated: log.truncated,
+            }),
         }),
     }
 }
@@ -233,6 +259,19 @@ fn pack_attempt(attempt: &Attempt, created: WallMs) -> PackedAttempt<'_> {
 pub trait Aside {
     fn params(&self, run: RunId) -> Result<String, Error>;
     fn result(&self, run: RunId) -> Result<String, Error>;
+}
+
+/// For those who look at no payload.
+pub struct NoPayload;
+
+impl Aside for NoPayload {
+    fn params(&self, _run: RunId) -> Result<String, Error> {
+        Ok("null".to_owned())
+    }
+
+    fn result(&self, _run: RunId) -> Result<String, Error> {
+        Ok("null".to_owned())
+    }
 }
 
 pub fn open(id: RunId, job: JobId, blob: &[u8], payloads: &impl Aside) -> Result<Run, Error> {
@@ -308,17 +347,25 @@ pub fn open(id: RunId, job: JobId, blob: &[u8], payloads: &impl Aside) -> Result
                 http_status,
                 verdict,
             } => {
-                let mut attempts = run.attempts.iter_mut();
-                let ended = attempts
-                    .find(|it| it.number == attempt)
-                    .and_then(|it| it.end.as_mut());
-                if let Some(end) = ended {
+                if let Some(end) = end_of(&mut run, attempt) {
                     (end.http_status, end.verdict) = (http_status, verdict);
+                }
+            }
+            Later::Home { attempt, home } => {
+                let log = end_of(&mut run, attempt).and_then(|end| end.log.as_mut());
+                if let Some(log) = log {
+                    log.home = Some(home);
                 }
             }
         }
     }
     Ok(run)
+}
+
+fn end_of(run: &mut Run, attempt: u32) -> Option<&mut AttemptEnd> {
+    let attempts = run.attempts.iter_mut();
+    let mut ended = attempts.filter(|it| it.number == attempt);
+    ended.find_map(|it| it.end.as_mut())
 }
 
 fn open_attempt(packed: &PackedAttempt<'_>, created: WallMs) -> Result<Attempt, Error> {
@@ -341,7 +388,13 @@ fn open_attempt(packed: &PackedAttempt<'_>, created: WallMs) -> Result<Attempt, 
             cpu_ms: end.cpu_ms,
             peak_memory_bytes: end.peak_memory_bytes,
             error: end.error.map(str::to_owned),
-            log: end.log,
+            log: end.log.as_ref().map(|log| LogLocator {
+                file: log.file,
+                offset: log.offset,
+                bytes: log.bytes,
+                truncated: log.truncated,
+                home: None,
+            }),
         }),
     })
 }

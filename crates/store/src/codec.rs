@@ -5,7 +5,8 @@
 use std::collections::BTreeMap;
 
 use drumtower_core::model::{
-    Actor, CalendarRef, CalendarSpec, CalendarVersion, JobId, JobSpec, JobVersion, JsonText, WallMs,
+    Actor, CalendarRef, CalendarSpec, CalendarVersion, JobId, JobSpec, JobVersion, JsonText,
+    QueueRow, WallMs,
 };
 use serde::{Deserialize, Serialize};
 
@@ -159,6 +160,16 @@ pub fn open_calendar(
         actor: packed.actor,
         deleted: packed.deleted,
     })
+}
+
+pub fn seal_queue(row: &QueueRow) -> Result<Vec<u8>, Error> {
+    let text = serde_json::to_string(row)
+        .map_err(|error| Error::Invariant(format!("a queue is no JSON: {error}")))?;
+    seal(&text)
+}
+
+pub fn open_queue(blob: &[u8]) -> Result<QueueRow, Error> {
+    serde_json::from_str(open(blob)?).map_err(|error| Error::Corrupt(format!("a queue: {error}")))
 }
 
 /// Text that was checked before it was stored.

@@ -1,0 +1,282 @@
+//! Three servers, five workers and hundreds of jobs, and every fault that a cluster is for. The audit says whether anything was
+//! lost, doubled or early; how late starts were after each fault is printed and not judged.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use drumtower_audit::journal::{self, wall_now};
+use drumtower_audit::{Journal, Journaled, Options, Record};
+use drumtower_core::model::WallMs;
+use drumtower_e2e::{Api, Site, Way, Worker, WorkerOptions, await_calm, long, within};
+use drumtower_store::postgres;
+use serde_json::{Value, json};
+use ureq::http::Method;
+
+use crate::world::{CALM, Database, Member, await_owner};
+
+/// Short, so that what was lost is soon given to another.
+const LEASE: &str = "5s";
+
+struct World {
+    site: Site,
+    database: Database,
+    members: Vec<Member>,
+    journals: PathBuf,
+    journal: Journal,
+    /// What was done, and from when until when the work did not go on as before.
+    faults: Vec<(String, WallMs, WallMs)>,
+    jobs: usize,
+    _workers: Vec<Worker>,
+}
+
+impl World {
+    fn start() -> Self {
+        let (site, database) = (Site::new(), Database::start());
+        let journals = site.dir("journal");
+        let lease = [("DRUMTOWER_LEASE", LEASE.to_owned())];
+        let launch = |name| Member::launch(&site, &database, name, "http", &lease);
+        let mut members = vec![launch("a")];
+        members[0].await_status("ready");
+        members.extend([launch("b"), launch("c")]);
+        for member in &mut members[1..] {
+            member.await_status("standby");
+        }
+        let token = members[0].server.token("workers", "worker");
+        let worker = |number: usize| {
+            let name = format!("worker-{number}");
+            let options = WorkerOptions {
+                program: Some(env!("CARGO_BIN_EXE_journal-handlers").into()),
+                arguments: vec![name.clone(), journals.display().to_string()],
+                ..Default::default()
+            };
+            let url = members[number % 3].to_it.url();
+            Worker::spawn(&site, &url, token.clone(), &name, options)
+        };
+        let workers = (0..5).map(worker).collect();
+        let journal = Journal::create(&journals, "faults").expect("a journal");
+        let jobs = if long() { 400 } else { 150 };
+        let api = members[1].server.api();
+        let items: Vec<Value> = (0..jobs).map(job).collect();
+        for part in items.chunks(100) {
+            for item in part {
+                api.put_job(item);
+            }
+        }
+        Self {
+            site,
+            database,
+            members,
+            journals,
+            journal,
+            faults: Vec::new(),
+            jobs,
+            _workers: workers,
+        }
+    }
+
+    fn owner(&mut self) -> usize {
+        await_owner(&mut self.members, None)
+    }
+
+    /// Does something bad, waits until work goes on, and remembers when that was.
+    fn fault(&mut self, what: &str, mut act: impl FnMut(&mut Self)) {
+        let (began, since) = (wall_now(), Instant::now());
+        let killed = Record::Killed {
+            what: "server".into(),
+            point: what.into(),
+            wall_ms: began,
+        };
+        self.journal.write(&killed).expect("a line in the journal");
+        act(self);
+        let owner = self.owner();
+        let owned = since.elapsed();
+        self.await_fire(owner);
+        let words = format!(
+            "{what}: owned again after {owned:.1?}, the next start after {:.1?}",
+            since.elapsed()
+        );
+        self.faults.push((words, began, wall_now()));
+    }
+
+    /// Waits until a run that was made after now has started.
+    fn await_fire(&self, owner: usize) {
+        let (since, api) = (wall_now(), self.members[owner].server.api());
+        within(CALM, "a run starts", || {
+            let answer = api.call(Method::GET, "/api/v1/runs?limit=100", None).ok()?;
+            let runs = answer.body["items"].as_array()?.clone();
+            let fresh = |run: &&Value| {
+                let created = run["created"].as_str();
+                let created = created.and_then(|at| at.parse::<jiff::Timestamp>().ok());
+                created.is_some_and(|at| at.as_millisecond() > since.0) && !run["started"].is_null()
+            };
+            runs.iter().find(fresh).map(|_| ())
+        });
+    }
+
+    /// Ends the load, waits until everything has ended, and checks what happened.
+    fn check(mut self) {
+        let owner = self.owner();
+        let api = self.members[owner].server.api();
+        for number in 0..self.jobs {
+            let path = format!("/api/v1/namespaces/default/jobs/job-{number}/pause");
+            api.send(Method::POST, &path, None);
+        }
+        await_calm(&api, CALM);
+        for member in &mut self.members {
+            let status = member.server.stop();
+            let log = member.server.process().log();
+            assert!(status.success(), "{status}:\n{log}");
+        }
+        let files = journal::files(&self.journals).expect("journals");
+        let starts = starts(&files);
+        for (what, began, over) in &self.faults {
+            let during = starts
+                .iter()
+                .filter(|(due, _)| (began.0..=over.0).contains(due));
+            let latest = during.map(|(due, at)| at - due).max().unwrap_or_default();
+            println!("{what}; the latest start {latest} ms after its due time");
+        }
+        let target = self.database.url.parse().expect("an address");
+        let (_, reader) = postgres::open(&target, postgres::Options::default()).expect("a store");
+        let options = Options {
+            grace_ms: 5_000,
+            settled: true,
+            journaled: Journaled::All,
+            ..Options::default()
+        };
+        let report = drumtower_audit::check(&files, &reader, &options).expect("a report");
+        println!("{} runs, in {}", report.checked, self.site.path().display());
+        assert!(report.is_clean(), "{:#?}", report.violations);
+        assert_eq!((report.lost, report.duplicated, report.early), (0, 0, 0));
+        assert!(report.counts.started > 100, "{:?}", report.counts);
+    }
+}
+
+/// Every one to two seconds.
+fn job(number: usize) -> Value {
+    let interval = 1_000 + 1_000 * (number % 11) / 10;
+    json!({
+        "kind": "Job", "name": format!("job-{number}"), "overlap": "allow", "params": {"ms": 20},
+        "task": {"handler": {"name": "journal"}}, "schedule": [{"every": format!("{interval}ms")}],
+        "misfire": {"policy": "all", "max": 1000},
+    })
+}
+
+/// When each first attempt was due and when it began.
+fn starts(files: &[PathBuf]) -> Vec<(i64, i64)> {
+    let mut starts = Vec::new();
+    for file in files {
+        for record in journal::Reader::open(file).expect("a journal") {
+            if let Ok(Record::Started {
+                attempt: 1,
+                due_ms: Some(due),
+                wall_ms,
+                ..
+            }) = record
+            {
+                starts.push((due.0, wall_ms.0));
+            }
+        }
+    }
+    starts
+}
+
+#[test]
+fn through_every_fault_nothing_is_lost_doubled_or_early() {
+    let mut world = World::start();
+    let owner = world.owner();
+    world.await_fire(owner);
+    let rounds = if long() { 3 } else { 1 };
+    for _ in 0..rounds {
+        kill(&mut world);
+        freeze(&mut world);
+        cut_from_database(&mut world);
+        cut_from_others(&mut world);
+        world.fault("the database crashed and was started again", |world| {
+            world
+                .database
+                .cluster
+                .crash_and_restart()
+                .expect("it is up");
+        });
+        restart_one_after_another(&mut world);
+    }
+    world.check();
+}
+
+fn kill(world: &mut World) {
+    let owner = world.owner();
+    world.fault("the owner was killed", |world| {
+        world.members[owner].server.kill();
+        await_owner(&mut world.members, Some(owner));
+        world.members[owner].respawn();
+        world.members[owner].await_status("standby");
+    });
+}
+
+fn freeze(world: &mut World) {
+    let owner = world.owner();
+    world.fault("the owner was frozen beyond its session", |world| {
+        world.members[owner].server.process().signal(libc::SIGSTOP);
+        await_owner(&mut world.members, Some(owner));
+        world.members[owner].server.process().signal(libc::SIGCONT);
+        world.members[owner].await_status("standby");
+    });
+}
+
+fn cut_from_database(world: &mut World) {
+    let owner = world.owner();
+    world.fault("the owner was cut from the database", |world| {
+        let way = &world.members[owner].to_database;
+        way.hold(Way::Up, true);
+        way.hold(Way::Down, true);
+        await_owner(&mut world.members, Some(owner));
+        let way = &world.members[owner].to_database;
+        way.hold(Way::Up, false);
+        way.hold(Way::Down, false);
+        way.cut();
+        world.members[owner].await_status("standby");
+    });
+}
+
+/// Its session goes on, so nobody takes over: workers and callers wait.
+fn cut_from_others(world: &mut World) {
+    let owner = world.owner();
+    let others: Vec<Api> = (0..3)
+        .filter(|it| *it != owner)
+        .map(|it| world.members[it].server.api())
+        .collect();
+    world.fault("the owner was cut from workers and servers", |world| {
+        let way = &world.members[owner].to_it;
+        way.hold(Way::Up, true);
+        way.hold(Way::Down, true);
+        // Long enough for a caller to be refused, which is longer than a lease.
+        let refused = others[0].call(Method::GET, "/api/v1/jobs?limit=1", None);
+        let refused = refused.expect("an answer");
+        assert_eq!((refused.status, refused.code()), (503, "not_ready"));
+        assert_eq!(world.members[owner].status().as_deref(), Some("ready"));
+        let way = &world.members[owner].to_it;
+        way.hold(Way::Up, false);
+        way.hold(Way::Down, false);
+        way.cut();
+    });
+}
+
+fn restart_one_after_another(world: &mut World) {
+    for number in 0..3 {
+        let what = format!("server {number} was restarted in good order");
+        world.fault(&what, |world| {
+            let status = world.members[number].server.stop();
+            assert!(status.success(), "{status}");
+            world.members[number].respawn();
+            // Whoever comes back first has the work.
+            let settled = |it: String| matches!(it.as_str(), "ready" | "standby");
+            within(CALM, "the server is back", || {
+                world.members[number]
+                    .status()
+                    .filter(|it| settled(it.clone()))
+                    .map(|_| ())
+            });
+        });
+    }
+}

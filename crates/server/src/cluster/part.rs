@@ -1,0 +1,94 @@
+//! Asks another server for what it has of an attempt's output.
+//!
+//! It is the request for output that anyone may make, in the name of the caller who made it here, with a mark that only
+//! what lies in the other's own files is meant. The other judges the caller by its own policy table; without the proof of
+//! [`proof`](super::proof) the mark means nothing.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
+use bytes::Bytes;
+use drumtower_core::model::Home;
+
+use super::proof::{Caller, HEADER};
+use super::{Cluster, Server};
+use crate::listen::Peer;
+use crate::logs::Source;
+
+const OWN_PART: HeaderName = HeaderName::from_static("drumtower-own-part");
+/// Parts that are held in memory at a time, for all callers.
+pub(super) const AT_ONCE: usize = 8;
+/// More than an attempt may write, with the heads of its records.
+const PART_BYTES: usize = 32 << 20;
+const WITHIN: Duration = Duration::from_secs(10);
+
+impl Cluster {
+    /// Who reads, as another server needs to know it; `None` for a server that is alone.
+    pub fn in_the_name_of(
+        &self,
+        headers: &HeaderMap,
+        peer: Option<Peer>,
+        local: bool,
+    ) -> Option<HeaderMap> {
+        let inner = self.inner.as_ref()?;
+        let mut shown = HeaderMap::new();
+        for name in [header::AUTHORIZATION, header::COOKIE] {
+            if let Some(value) = headers.get(&name) {
+                shown.insert(name, value.clone());
+            }
+        }
+        let peer = peer?;
+        let caller = Caller {
+            address: peer.address.ip(),
+            certified: peer.certified,
+            local: self.vouched(headers).map_or(local, |caller| caller.local),
+        };
+        shown.insert(HEADER, inner.key.seal(caller));
+        shown.insert(OWN_PART, HeaderValue::from_static("1"));
+        Some(shown)
+    }
+
+    /// Whether another server asks for what this one has.
+    pub fn asks_for_own_part(&self, headers: &HeaderMap) -> bool {
+        headers.contains_key(OWN_PART) && self.vouched(headers).is_some()
+    }
+
+    /// The server that has these files, if it is there.
+    pub fn at_home(&self, home: Home) -> Option<Server> {
+        let mut servers = self.view()?.servers.into_iter();
+        servers.find(|server| server.member.home == Some(home))
+    }
+
+    /// What the server at `address` has of an attempt's output, or why it cannot be had.
+    pub async fn part(
+        &self,
+        address: &str,
+        source: Source,
+        shown: &HeaderMap,
+    ) -> Result<Bytes, String> {
+        let inner = self.inner.as_ref().ok_or("there are no other servers")?;
+        let _turn = inner.parts.acquire().await.map_err(|_| "it ends")?;
+        let Source { run, attempt } = source;
+        let path: Uri = format!("/api/v1/runs/{run}/logs?attempt={attempt}")
+            .parse()
+            .map_err(|_| "it has no such path")?;
+        let sent =
+            super::forward::addressed(address, &Method::GET, &path, shown.clone(), Body::empty());
+        let asking = ask(inner, sent);
+        let answered = tokio::time::timeout(WITHIN, asking).await;
+        answered.unwrap_or_else(|_| Err("it did not answer in time".to_owned()))
+    }
+}
+
+async fn ask(inner: &super::Inner, request: Request) -> Result<Bytes, String> {
+    let answer = inner.links.ask(request).await;
+    let answer = answer.map_err(|failure| failure.to_string())?;
+    let status = answer.status();
+    if !status.is_success() {
+        return Err(format!("it answered with {status}"));
+    }
+    let body = axum::body::to_bytes(Body::new(answer.into_body()), PART_BYTES).await;
+    body.map_err(|error| format!("its answer was cut off: {error}"))
+}

@@ -1,0 +1,296 @@
+//! Several servers on one store: any of them takes any request, and the work goes on when the owner leaves.
+
+use drumtower_proto::worker::v1 as wire;
+use drumtower_store::memory::Memory;
+use serde_json::{Value, json};
+
+use crate::client::Client;
+use crate::server::{PATIENCE, Server, eventually, rand_name};
+use crate::worker::{Worker, hello};
+
+pub async fn join(memory: &Memory, name: &str) -> Server {
+    let directory = tempfile::tempdir().unwrap();
+    let name = name.to_owned();
+    let open = |_: &_| {
+        let store = memory.share();
+        let reader = store.reader();
+        let reader: std::sync::Arc<dyn drumtower_store::Read> = std::sync::Arc::new(reader);
+        (Box::new(store) as Box<dyn drumtower_store::Store>, reader)
+    };
+    Server::launch_on(directory, |options| options.name = name, open).await
+}
+
+async fn status_of(client: &Client) -> Value {
+    client.get("/readyz").await.json()["status"].clone()
+}
+
+fn job(name: &str) -> Value {
+    json!({"kind": "Job", "name": name, "task": {"exec": {"argv": ["true"]}}})
+}
+
+async fn put(client: &Client, name: &str) {
+    let path = format!("/api/v1/namespaces/default/jobs/{name}");
+    client.put(&path, &job(name)).await.success();
+}
+
+#[tokio::test]
+async fn a_server_that_stands_by_answers_through_the_owner() {
+    let memory = Memory::new();
+    let owner = join(&memory, "one").await;
+    let standby = join(&memory, "two").await;
+    assert_eq!(status_of(&owner.admin()).await, "ready");
+    assert_eq!(status_of(&standby.admin()).await, "standby");
+    // The token of this machine's own admin, which the owner does not know.
+    let name = rand_name();
+    put(&standby.admin(), &name).await;
+    let path = format!("/api/v1/namespaces/default/jobs/{name}");
+    let made = owner.admin().get(&path).await.expect(200);
+    assert_eq!(made["name"], name.as_str());
+    let audit = standby.admin().get("/api/v1/audit?kind=job").await;
+    assert_eq!(audit.expect(200)["items"][0]["actor"], "local");
+    // A token that was made by the owner is good everywhere at once, with what it may do and no more.
+    let viewer = owner.token("viewer", None).await;
+    let viewer = standby.with(Some(&viewer));
+    let seen = viewer.get(&path).await;
+    assert!(!seen.header("etag").is_empty());
+    seen.expect(200);
+    viewer
+        .put(&path, &job(&name))
+        .await
+        .problem(403, "forbidden_role");
+    standby
+        .with(None)
+        .get(&path)
+        .await
+        .problem(401, "unauthenticated");
+    let nobody = standby.with(Some("drt_nobody"));
+    nobody.get(&path).await.problem(401, "unauthenticated");
+    // What the owner refuses is told as it tells it.
+    let wrong = json!({"kind": "Job", "name": name, "task": {"exec": {"argv": []}}});
+    let refused = standby.admin().put(&path, &wrong).await;
+    refused.problem(422, "invalid_field");
+    standby.stop().await;
+    owner.stop().await;
+}
+
+#[tokio::test]
+async fn nobody_can_pretend_to_be_sent_on() {
+    let memory = Memory::new();
+    let owner = join(&memory, "one").await;
+    let standby = join(&memory, "two").await;
+    let forged = [("drumtower-forwarded", "127.0.0.1 1 1 00")];
+    for server in [&owner, &standby] {
+        let client = server.with(None);
+        let answer = client.call("GET", "/api/v1/jobs", &forged, None).await;
+        answer.problem(401, "unauthenticated");
+    }
+    standby.stop().await;
+    owner.stop().await;
+}
+
+#[tokio::test]
+async fn a_worker_reaches_the_owner_through_any_server() {
+    let memory = Memory::new();
+    let owner = join(&memory, "one").await;
+    let standby = join(&memory, "two").await;
+    let token = owner.token("worker", None).await;
+    let mut worker = Worker::join(&standby.url, &token, hello("w")).await;
+    let name = rand_name();
+    put(&owner.admin(), &name).await;
+    let path = format!("/api/v1/namespaces/default/jobs/{name}/runs");
+    let run = standby.admin().post(&path, &json!({})).await.expect(201);
+    let assigned = worker.assignment().await;
+    let attempt = assigned.attempt.unwrap();
+    worker.finish(attempt, wire::Outcome::Succeeded).await;
+    let path = format!("/api/v1/runs/{}/wait", run["id"].as_str().unwrap());
+    let ended = standby.admin().get(&path).await.expect(200);
+    assert_eq!(ended["state"], "COMPLETED");
+    standby.stop().await;
+    owner.stop().await;
+}
+
+#[tokio::test]
+async fn when_the_owner_leaves_callers_see_a_delay_and_no_error() {
+    let memory = Memory::new();
+    let mut servers = vec![join(&memory, "one").await];
+    for name in ["two", "three"] {
+        servers.push(join(&memory, name).await);
+    }
+    let admin = servers[0].token("admin", None).await;
+    let last = servers.pop().unwrap();
+    let client = last.with(Some(&admin));
+    let (stop, mut stopped) = tokio::sync::oneshot::channel::<()>();
+    let (tell, mut count) = tokio::sync::watch::channel(0);
+    let calling = tokio::spawn(async move {
+        let mut made = Vec::new();
+        while stopped.try_recv().is_err() {
+            let name = rand_name();
+            put(&client, &name).await;
+            made.push(name);
+            tell.send_replace(made.len());
+        }
+        made
+    });
+    // The owner leaves while requests come in, then the one that followed it.
+    for server in servers {
+        let more = *count.borrow() + 3;
+        count.wait_for(|count| *count > more).await.unwrap();
+        server.stop().await;
+        let more = *count.borrow() + 3;
+        count.wait_for(|count| *count > more).await.unwrap();
+    }
+    let _ = stop.send(());
+    let made = tokio::time::timeout(PATIENCE, calling)
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(status_of(&last.admin()).await, "ready");
+    for name in made {
+        let path = format!("/api/v1/namespaces/default/jobs/{name}");
+        last.admin().get(&path).await.expect(200);
+    }
+    last.stop().await;
+}
+
+#[tokio::test]
+async fn output_and_changes_are_followed_through_any_server() {
+    let memory = Memory::new();
+    let owner = join(&memory, "one").await;
+    let standby = join(&memory, "two").await;
+    let mut lines = standby.admin().lines("/api/v1/changes");
+    let mut heard = async |wanted: &str| {
+        let heard = async { while !lines.recv().await.unwrap().contains(wanted) {} };
+        tokio::time::timeout(PATIENCE, heard).await.unwrap();
+    };
+    heard("event: ready").await;
+    let name = rand_name();
+    put(&owner.admin(), &name).await;
+    heard(&name).await;
+    owner.stop().await;
+    // The stream ends with the server that it came from, and can be resumed at the one that follows it.
+    let over = async { while lines.recv().await.is_some() {} };
+    tokio::time::timeout(PATIENCE, over).await.unwrap();
+    eventually("it is the owner", async || {
+        (status_of(&standby.admin()).await == "ready").then_some(())
+    })
+    .await;
+    standby.stop().await;
+}
+
+#[tokio::test]
+async fn a_listing_goes_on_at_the_server_that_follows() {
+    let memory = Memory::new();
+    let owner = join(&memory, "one").await;
+    let standby = join(&memory, "two").await;
+    for name in ["a", "b", "c"] {
+        put(&owner.admin(), name).await;
+    }
+    let first = owner.admin().get("/api/v1/jobs?limit=1").await.expect(200);
+    let next = first["next"].as_str().expect("there is more").to_owned();
+    owner.stop().await;
+    let path = format!("/api/v1/jobs?limit=1&cursor={next}");
+    let second = standby.admin().get(&path).await.expect(200);
+    assert_eq!(second["items"][0]["name"], "b");
+    standby.stop().await;
+}
+
+#[tokio::test]
+async fn each_server_tells_who_is_there_and_who_owns_what() {
+    let memory = Memory::new();
+    let owner = join(&memory, "one").await;
+    let standby = join(&memory, "two").await;
+    let seen = |cluster: &Value, name: &str| {
+        let servers = cluster["servers"].as_array().unwrap().clone();
+        servers.into_iter().find(|it| it["name"] == name).unwrap()
+    };
+    for (asked, name, other) in [(&owner, "one", "two"), (&standby, "two", "one")] {
+        let cluster = asked.admin().get("/api/v1/cluster").await.expect(200);
+        assert_eq!(cluster["servers"].as_array().unwrap().len(), 2);
+        let (here, there) = (seen(&cluster, name), seen(&cluster, other));
+        assert_eq!(
+            (&here["here"], &there["here"]),
+            (&json!(true), &json!(false))
+        );
+        assert!(
+            here["started"].is_string() && here["skew_ms"].is_i64(),
+            "{here}"
+        );
+        assert!(
+            there["started"].is_null() && there["skew_ms"].is_null(),
+            "{there}"
+        );
+        assert!(there["address"].as_str().unwrap().starts_with("http://"));
+        // All segments are somebody's, and what the servers are said to own is what the map says.
+        let segments = &cluster["segments"];
+        assert_eq!(
+            (&segments["count"], &segments["unowned"]),
+            (&json!(1024), &json!(0))
+        );
+        for server in [&here, &there] {
+            let ranges = segments["ranges"].as_array().unwrap().iter();
+            let own = ranges.filter(|range| range["session"] == server["session"]);
+            let width = |range: &Value| {
+                range["last"].as_u64().unwrap() + 1 - range["first"].as_u64().unwrap()
+            };
+            assert_eq!(own.map(width).sum::<u64>(), server["segments"]);
+            let state = if server["segments"] == 0 {
+                "standby"
+            } else {
+                "active"
+            };
+            assert_eq!(server["state"], state);
+        }
+    }
+    standby.stop().await;
+    owner.stop().await;
+}
+
+#[tokio::test]
+async fn a_session_of_a_token_that_another_server_made_is_known_to_a_server_that_answers_itself() {
+    let memory = Memory::new();
+    let owner = join(&memory, "one").await;
+    let standby = join(&memory, "two").await;
+    let token = owner.token("viewer", None).await;
+    let signed_in = owner
+        .with(Some(&token))
+        .post("/api/v1/session", &json!({}))
+        .await;
+    let cookie = signed_in
+        .header("set-cookie")
+        .split(';')
+        .next()
+        .unwrap()
+        .to_owned();
+    let headers = [("cookie", cookie.as_str())];
+    // It looks again for tokens once in a while, not at each call.
+    let client = standby.with(None);
+    eventually("the session is known", async || {
+        let answer = client.call("GET", "/api/v1/cluster", &headers, None).await;
+        (answer.status == 200).then_some(())
+    })
+    .await;
+    standby.stop().await;
+    owner.stop().await;
+}
+
+#[tokio::test]
+async fn a_server_with_a_store_of_its_own_owns_everything() {
+    let server = Server::start().await;
+    let cluster = server.admin().get("/api/v1/cluster").await.expect(200);
+    assert_eq!(cluster["store"], "sqlite");
+    let servers = cluster["servers"].as_array().unwrap();
+    assert_eq!(servers.len(), 1);
+    assert_eq!(
+        (&servers[0]["state"], &servers[0]["here"]),
+        (&json!("active"), &json!(true))
+    );
+    let ranges = cluster["segments"]["ranges"].as_array().unwrap();
+    assert_eq!(ranges.len(), 1);
+    assert_eq!(
+        (&ranges[0]["first"], &ranges[0]["last"]),
+        (&json!(0), &json!(1023))
+    );
+    let refused = server.admin().get("/api/v1/cluster?all=1").await;
+    refused.problem(400, "unknown_parameter");
+    server.stop().await;
+}

@@ -1,0 +1,38 @@
+//! A database that an older server left behind is brought up to date when a newer one opens it.
+
+use drumtower_core::model::WallMs;
+use drumtower_store::conformance::sample;
+use drumtower_store::postgres;
+use drumtower_store::{Read, Store};
+use drumtower_testpg::Cluster;
+
+use super::{begin, done, inserted, numbered, open, small, target};
+
+#[test]
+fn a_store_of_version_1_is_upgraded_with_what_is_in_it() {
+    let cluster = Cluster::shared();
+    let url = cluster.database().expect("a database");
+    let name = url.rsplit('/').next().expect("a name");
+    let target = target(&url);
+    let (mut writer, _) = open(&target, small());
+    let session = begin(&mut writer);
+    let run = sample::run(0, 1, sample::job_id(1));
+    done(writer.commit(&numbered(inserted(std::slice::from_ref(&run)), session, 1)));
+    drop(writer);
+    // What version 2 added, taken away.
+    let back = "ALTER TABLE drumtower.session DROP COLUMN home, DROP COLUMN took;
+                ALTER TABLE drumtower.meta DROP COLUMN definitions;
+                DROP TABLE drumtower.follower, drumtower.waits, drumtower.ending;
+                UPDATE drumtower.meta SET schema_version = 1, oldest_server = 1";
+    cluster.sql(name, back).expect("it is as it was");
+    let migrated = postgres::migrate(&target, None).expect("it is migrated");
+    assert_eq!((migrated.from, migrated.to), (1, 2));
+    let (mut writer, reader) = open(&target, small());
+    let old = writer.session(session).expect("it is read").expect("a row");
+    assert_eq!((old.took, old.member.home), (None, None));
+    assert_eq!(reader.run(run.id).expect("it is read"), Some(run));
+    assert_eq!(reader.definitions().expect("it is read"), 0);
+    assert_eq!(reader.tenures(WallMs(0)).expect("they are read"), []);
+    // The session of before goes on: nobody was stopped for it.
+    done(writer.commit(&numbered(Default::default(), session, 2)));
+}
