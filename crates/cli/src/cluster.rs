@@ -15,8 +15,8 @@ pub enum Command {
 
 /// Show the servers, what each owns and how the database answers
 ///
-/// A server is `active` when it owns segments of the job space, `standby` when it owns none
-/// and would take over, `gone` when its session has ended. The one that answered is marked
+/// A server is `active` when it owns segments of the job space, `standby` when it has not taken
+/// its share yet, `gone` when its session has ended. The one that answered is marked
 /// `*` under HERE; its clock is told against the database's. With an embedded store there is one server.
 ///
 ///     drumtower cluster status

@@ -183,7 +183,7 @@ enum Command {
     /// Who changed what; journals of what happened, and the check of what should have
     #[command(subcommand)]
     Audit(audit::Command),
-    /// Figures to measure again: throughput, precision, start, wheel
+    /// Figures to measure again: throughput, latency, precision, growth, soak, start, wheel
     #[command(subcommand)]
     Bench(bench::Bench),
     Top(top::Top),

@@ -51,6 +51,100 @@ fn batches_are_carried_out_and_audited() {
 }
 
 #[test]
+fn single_triggers_are_carried_out_and_audited() {
+    let report = throughput("single");
+    assert_eq!(report["completed"], 400, "{report}");
+    assert_eq!(report["audit"]["checked"], 400, "{report}");
+    assert_eq!(
+        (&report["lost"], &report["duplicated"]),
+        (&0.into(), &0.into())
+    );
+}
+
+#[test]
+fn one_process_hosts_many_workers_while_runs_are_listed() {
+    let home = tempfile::tempdir().expect("a directory");
+    let size = ["--rate", "200", "--duration", "2s", "--workers", "30"];
+    let more = ["--processes", "2", "--lists", "5"];
+    let report = bench(home.path(), &[&["throughput"], &size[..], &more].concat());
+    assert_eq!(report["completed"], 400, "{report}");
+    assert_eq!(report["workers_seen"]["known"], 30, "{report}");
+    assert_eq!(report["workers_seen"]["losses"], 0, "{report}");
+    assert!(report["lists"]["asked"].as_u64() > Some(0), "{report}");
+    assert!(report["lists"]["delay_ms"]["p99"].is_number(), "{report}");
+}
+
+#[test]
+fn an_idle_system_is_triggered_run_by_run() {
+    let home = tempfile::tempdir().expect("a directory");
+    let report = bench(
+        home.path(),
+        &["latency", "--runs", "5", "--warm-up", "1", "--pause", "1ms"],
+    );
+    for delay in ["answer_ms", "start_delay_ms", "end_to_end_ms"] {
+        assert!(report[delay]["p99"].is_number(), "{report}");
+    }
+    assert_eq!(report["audit"]["checked"], 6, "{report}");
+}
+
+#[test]
+fn each_thing_there_can_be_more_of_is_compared() {
+    let home = tempfile::tempdir().expect("a directory");
+    let size = ["--jobs", "10,40", "--runs", "3000", "--workers", "1,5"];
+    let load = ["--rate", "100", "--duration", "1s", "--warm-up", "1s"];
+    let report = bench(home.path(), &[&["growth"], &size[..], &load].concat());
+    let pairs = report["pairs"].as_array().expect("a list");
+    let grown: Vec<_> = pairs.iter().map(|pair| &pair["grown"]).collect();
+    assert_eq!(grown, ["jobs", "runs", "workers"]);
+    let rounds = report["rounds"].as_array().expect("a list");
+    assert_eq!(rounds.len(), 4, "{report}");
+    for round in rounds {
+        let past = round["finished_runs"].as_u64().expect("a count");
+        assert_eq!(round["audit"]["checked"], past + 200, "{report}");
+        assert!(round["start_delay_ms"]["p50"].is_number(), "{report}");
+    }
+    let left: Vec<_> = home.path().read_dir().expect("a listing").collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn as_much_leaves_the_history_of_a_soak_as_comes() {
+    let home = tempfile::tempdir().expect("a directory");
+    let size = ["--rate", "100", "--duration", "3s", "--every", "1s"];
+    let report = bench(home.path(), &[&["soak"], &size[..]].concat());
+    assert_eq!(
+        report["lines"].as_array().map(Vec::len),
+        Some(3),
+        "{report}"
+    );
+    assert_eq!(report["put"], 300, "{report}");
+    assert!(report["pruned"].as_u64() > Some(0), "{report}");
+    assert!(report["drift"]["store"].is_number(), "{report}");
+    assert_eq!(
+        (&report["lost"], &report["duplicated"]),
+        (&0.into(), &0.into())
+    );
+}
+
+#[test]
+fn a_server_that_is_killed_under_load_comes_back_and_loses_nothing() {
+    let home = tempfile::tempdir().expect("a directory");
+    let size = ["--jobs", "50", "--rate", "200", "--rounds", "1"];
+    let times = ["--load", "1s", "--down", "300ms"];
+    let arguments = [&["start", "--kill"], &size[..], &times].concat();
+    let report = bench(home.path(), &arguments);
+    let round = &report["rounds"][0];
+    for figure in ["ready_ms", "first_start_ms", "silent_ms"] {
+        assert!(round[figure].as_f64() > Some(0.0), "{report}");
+    }
+    assert!(round["unanswered"].as_u64() > Some(0), "{report}");
+    assert_eq!(
+        (&round["lost"], &round["duplicated"]),
+        (&0.into(), &0.into())
+    );
+}
+
+#[test]
 fn schedules_fire_and_are_audited() {
     let report = throughput("schedule");
     assert_eq!(report["offered_per_s"], 200.0, "{report}");
@@ -139,6 +233,17 @@ fn a_store_that_holds_something_is_left_alone() {
         .expect("the binary runs");
     assert_eq!(output.status.code(), Some(2));
     assert_eq!(std::fs::read_to_string(kept).expect("still there"), "mine");
+}
+
+#[test]
+fn several_servers_need_a_database_that_they_share() {
+    let output = Command::new(env!("CARGO_BIN_EXE_drumtower"))
+        .args(["bench", "throughput", "--servers", "2"])
+        .output()
+        .expect("the binary runs");
+    assert_eq!(output.status.code(), Some(2));
+    let words = String::from_utf8_lossy(&output.stderr);
+    assert!(words.contains("--store postgres://"), "{words}");
 }
 
 #[test]

@@ -1,9 +1,14 @@
 //! How figures are gathered and rounded.
 
+use drumtower_core::model::{RunId, RunState};
+use drumtower_store::{Read, RunFilter};
 use hdrhistogram::Histogram;
 use serde_json::{Value, json};
 
 use crate::failure::{Failure, Result};
+
+/// Runs read of a store at a time.
+const PAGE: usize = 1000;
 
 /// Delays in microseconds.
 pub struct Delays(Histogram<u64>);
@@ -58,4 +63,29 @@ pub fn megabytes(bytes: &Value) -> String {
     bytes
         .as_u64()
         .map_or("-".to_owned(), |bytes| format!("{} MB", bytes / 1_000_000))
+}
+
+/// Reads when each completed run was recorded as such.
+pub fn ends(store: &dyn Read) -> Result<Vec<(RunId, u64)>> {
+    let mut ends = Vec::new();
+    let mut before = None;
+    loop {
+        let page = store.runs(&RunFilter::default(), before, PAGE)?;
+        for run in page
+            .runs
+            .iter()
+            .filter(|run| run.state == RunState::Completed)
+        {
+            if let Some(last) = run.transitions.last() {
+                // The store keeps whole milliseconds, cut off: count each to its end.
+                ends.push((run.id, (u64::try_from(last.at.0).unwrap_or(0) + 1) * 1000));
+            }
+        }
+        match page.next {
+            Some(next) => before = Some(next),
+            None => break,
+        }
+    }
+    ends.sort_unstable();
+    Ok(ends)
 }

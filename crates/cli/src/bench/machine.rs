@@ -1,10 +1,13 @@
 //! What the figures were measured on. Linux tells everything; elsewhere fields are null.
 
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
+
+use crate::failure::{Failure, Result};
 
 /// The machine, the system and the build; with the file system that holds `data`, if that matters.
 pub fn facts(data: Option<&Path>) -> Value {
@@ -129,4 +132,36 @@ pub fn return_free_memory() {
     unsafe {
         libc::malloc_trim(0);
     }
+}
+
+/// Refuses a directory that has not so much room.
+pub fn require_space(dir: &Path, bytes: u64, flag: &str) -> Result<()> {
+    match free_bytes(dir) {
+        Some(free) if free < bytes => {
+            let (free, needed) = (free / 1_000_000, bytes / 1_000_000);
+            let message = format!(
+                "{} has {free} MB free, and {needed} MB are needed",
+                dir.display()
+            );
+            Err(Failure::usage(message).remedy(format!("name a larger place with {flag}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn free_bytes(dir: &Path) -> Option<u64> {
+    let path = std::ffi::CString::new(dir.as_os_str().as_bytes()).ok()?;
+    let mut figures = std::mem::MaybeUninit::<libc::statvfs>::uninit();
+    // SAFETY: the path ends with a zero byte, and the call fills the struct when it answers 0.
+    let figures = unsafe {
+        if libc::statvfs(path.as_ptr(), figures.as_mut_ptr()) != 0 {
+            return None;
+        }
+        figures.assume_init()
+    };
+    #[allow(
+        clippy::useless_conversion,
+        reason = "the types differ from system to system"
+    )]
+    Some(u64::from(figures.f_bavail).saturating_mul(u64::from(figures.f_frsize)))
 }

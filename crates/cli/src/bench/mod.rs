@@ -3,17 +3,28 @@
 //! Scenarios print one JSON object with `-o json`. They start real processes from this very program, end them by their
 //! ids, and clean up after themselves. The worker that they start is a verb of its own, hidden from the help.
 
+mod audited;
+mod database;
 mod figures;
 mod fleet;
+mod growth;
 mod interrupt;
+mod jobs;
+mod latency;
+mod lists;
+mod load;
 mod machine;
+mod open_files;
+mod places;
 mod precision;
 mod prepared;
 mod process;
 mod random;
 mod room;
 mod samples;
+mod soak;
 mod start;
+mod suspicion;
 mod throughput;
 mod usage;
 mod wheel;
@@ -26,11 +37,11 @@ use crate::output::overwrite as progress;
 
 #[derive(Debug, Subcommand)]
 pub enum Bench {
-    /// Runs a second through a real server and real workers, with the delays, and an audit of what was lost or doubled
     Throughput(throughput::Throughput),
-    /// From the due time of a schedule to the first line of the handler, with few jobs and with many, or all at once
     Precision(precision::Precision),
-    /// From the start of a server with many jobs to its first run, and the memory it takes
+    Latency(latency::Latency),
+    Growth(growth::Growth),
+    Soak(soak::Soak),
     Start(start::Start),
     /// The worker of the other benches
     #[command(name = "__worker", hide = true)]
@@ -44,6 +55,9 @@ impl Bench {
         match self {
             Self::Throughput(throughput) => throughput.run(),
             Self::Precision(precision) => precision.run(),
+            Self::Latency(latency) => latency.run(),
+            Self::Growth(growth) => growth.run(),
+            Self::Soak(soak) => soak.run(),
             Self::Start(start) => start.run(),
             Self::Worker(worker) => worker.run(),
             Self::Wheel(wheel) => wheel.run(),

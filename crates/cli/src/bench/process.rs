@@ -63,7 +63,7 @@ impl Process {
 
     /// Asks it to end and waits until it has.
     pub fn stop(mut self, patience: Duration) -> Result<()> {
-        self.terminate();
+        self.ask_to_end();
         let until = Instant::now() + patience;
         loop {
             match self.child.try_wait() {
@@ -77,7 +77,16 @@ impl Process {
         }
     }
 
-    fn terminate(&self) {
+    /// Ends it at once, as `kill -9` does.
+    pub fn kill(&mut self) -> Result<()> {
+        let killed = self.child.kill().and_then(|()| self.child.wait());
+        killed
+            .map(drop)
+            .map_err(|error| self.failure(&error.to_string()))
+    }
+
+    /// Asks it to end, without waiting.
+    pub fn ask_to_end(&self) {
         let Ok(pid) = libc::pid_t::try_from(self.child.id()) else {
             return;
         };

@@ -18,9 +18,19 @@ impl Cpu {
     }
 
     pub fn of(pid: u32) -> Option<Self> {
+        Self::in_fields(pid, 11)
+    }
+
+    /// What children used that have ended and were waited for.
+    pub fn of_ended_children(pid: u32) -> Option<Self> {
+        Self::in_fields(pid, 13)
+    }
+
+    /// From two neighbouring fields of the process's state.
+    fn in_fields(pid: u32, first: usize) -> Option<Self> {
         let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         // The name in parentheses may hold anything; fields are counted from behind it.
-        let mut fields = text.rsplit_once(')')?.1.split_whitespace().skip(11);
+        let mut fields = text.rsplit_once(')')?.1.split_whitespace().skip(first);
         let tick_us = 1_000_000 / ticks_per_second();
         let mut next = || Some(fields.next()?.parse::<u64>().ok()? * tick_us);
         Some(Self {
@@ -36,7 +46,7 @@ impl Cpu {
         }
     }
 
-    fn plus(self, other: Self) -> Self {
+    pub fn plus(self, other: Self) -> Self {
         Self {
             user_us: self.user_us + other.user_us,
             system_us: self.system_us + other.system_us,
@@ -56,7 +66,12 @@ fn ticks_per_second() -> u64 {
 /// Totals since the processes began, or between two readings.
 #[derive(Clone, Debug, Default)]
 pub struct Usage {
+    /// All servers together.
     pub server: Option<Cpu>,
+    /// Each of them.
+    pub servers: Vec<Option<Cpu>>,
+    /// The database they share, if there is one on this machine.
+    pub database: Option<Cpu>,
     pub workers: Option<Cpu>,
     /// This process: the load.
     pub load: Option<Cpu>,
@@ -72,18 +87,23 @@ pub struct Usage {
 }
 
 impl Usage {
-    pub fn read(server: u32, workers: impl Iterator<Item = u32>, ran: u64) -> Self {
-        let workers = workers
-            .map(Cpu::of)
-            .try_fold(Cpu::default(), |sum, cpu| Some(sum.plus(cpu?)));
+    /// The database is left out: who knows of one adds it.
+    pub fn read(servers: &[u32], workers: impl Iterator<Item = u32>, ran: u64) -> Self {
+        let each = || servers.iter().copied();
+        let mut threads_us = BTreeMap::new();
+        for (name, us) in each().filter_map(threads).flatten() {
+            *threads_us.entry(name).or_default() += us;
+        }
         Self {
-            server: Cpu::of(server),
-            workers,
+            server: all(each()),
+            servers: each().map(Cpu::of).collect(),
+            database: None,
+            workers: all(workers),
             load: Cpu::of(std::process::id()),
-            threads_us: threads(server).unwrap_or_default(),
-            server_rss_bytes: machine::resident_bytes_of(server),
-            server_peak_bytes: machine::peak_bytes_of(server),
-            written_bytes: written_bytes(server),
+            threads_us,
+            server_rss_bytes: each().map(machine::resident_bytes_of).sum(),
+            server_peak_bytes: each().map(machine::peak_bytes_of).sum(),
+            written_bytes: each().map(written_bytes).sum(),
             ran,
         }
     }
@@ -97,8 +117,11 @@ impl Usage {
         for (name, us) in &mut threads_us {
             *us = us.saturating_sub(before.threads_us.get(name).copied().unwrap_or(0));
         }
+        let servers = self.servers.into_iter().zip(&before.servers);
         Self {
             server: cpu(self.server, before.server),
+            servers: servers.map(|(after, before)| cpu(after, *before)).collect(),
+            database: cpu(self.database, before.database),
             workers: cpu(self.workers, before.workers),
             load: cpu(self.load, before.load),
             threads_us,
@@ -111,6 +134,12 @@ impl Usage {
             ran: self.ran.saturating_sub(before.ran),
         }
     }
+}
+
+/// What several processes used together; nothing when one of them cannot be read.
+fn all(pids: impl Iterator<Item = u32>) -> Option<Cpu> {
+    pids.map(Cpu::of)
+        .try_fold(Cpu::default(), |sum, cpu| Some(sum.plus(cpu?)))
 }
 
 fn threads(pid: u32) -> Option<BTreeMap<String, u64>> {

@@ -1,4 +1,5 @@
-//! The worker of the benches: the SDK's, with one handler that does nothing but write down that it ran.
+//! The worker of the benches: the SDK's, with one handler that does nothing but write down that it ran. A process may host
+//! many of them, each with a name, an identity and a connection of its own; they share a journal.
 //!
 //! The journal is written in groups, at the latest after [`FLUSH_EVERY`]. That is weaker than the journal's own rule
 //! (before the answer), and it can only make the audit stricter: a worker that died would leave ends without a start,
@@ -13,26 +14,33 @@ use drumtower_audit::{Journal, Outcome, Record};
 use drumtower_core::model::WallMs;
 use drumtower_sdk::{Context, HandlerError};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
 use super::samples::{Recorder, Sample};
 use crate::failure::{Failure, Result};
 
 /// The name of the handler.
 pub const HANDLER: &str = "bench-noop";
+/// Between two workers of one process that begin to dial: thousands at once would starve each other.
+const STEP: Duration = Duration::from_millis(10);
 const FLUSH_EVERY: Duration = Duration::from_millis(50);
 
 #[derive(Args, Debug)]
 pub struct Worker {
-    /// Where the server listens
-    #[arg(long)]
-    url: String,
+    /// Where the server listens; given again, the other servers that share its database
+    #[arg(long, required = true)]
+    url: Vec<String>,
     /// The token to show to it
     #[arg(long, env = "DRUMTOWER_TOKEN", hide_env_values = true)]
     token: Option<String>,
-    /// How it is called
+    /// How it is called; of several, how their names begin
     #[arg(long)]
     name: String,
-    /// Runs that it takes at once
+    /// How many workers this process hosts
+    #[arg(long, default_value_t = 1)]
+    count: u32,
+    /// Runs that each takes at once
     #[arg(long)]
     capacity: u32,
     /// The directory of the journals, for benches that are audited
@@ -117,31 +125,68 @@ impl Worker {
             samples,
             pid: std::process::id(),
         }));
-        let taken = Arc::clone(&notes);
+        let mut terminate = signal(SignalKind::terminate())
+            .map_err(|error| Failure::failed(format!("signals cannot be heard: {error}")))?;
+        let flushing = tokio::spawn(flush_now_and_then(Arc::clone(&notes)));
+        let leave = CancellationToken::new();
+        let mut workers = JoinSet::new();
+        let mut waiting = self.names().into_iter();
+        let mut steps = tokio::time::interval(STEP);
+        let ended = loop {
+            tokio::select! {
+                _ = steps.tick(), if waiting.len() > 0 && !leave.is_cancelled() => {
+                    if let Some(name) = waiting.next() {
+                        let worker = self.build(&name, &notes)?;
+                        workers.spawn(worker.run(leave.clone().cancelled_owned()));
+                    }
+                }
+                _ = terminate.recv(), if !leave.is_cancelled() => leave.cancel(),
+                ended = workers.join_next(), if leave.is_cancelled() || !workers.is_empty() => match ended {
+                    Some(Ok(Ok(()))) => {}
+                    Some(Ok(Err(error))) => break Err(Failure::failed(error.to_string())),
+                    Some(Err(error)) => break Err(Failure::failed(error.to_string())),
+                    None => break Ok(()),
+                },
+            }
+        };
+        flushing.abort();
+        lock(&notes).flush()?;
+        ended
+    }
+
+    fn names(&self) -> Vec<String> {
+        match self.count {
+            0 | 1 => vec![self.name.clone()],
+            many => (1..=many)
+                .map(|number| format!("{}-{number}", self.name))
+                .collect(),
+        }
+    }
+
+    fn build(&self, name: &str, notes: &Arc<Mutex<Notes>>) -> Result<drumtower_sdk::Worker> {
+        let taken = Arc::clone(notes);
         let handler = move |context: Context, _: Option<serde_json::Value>| {
             let started_us = wall_us();
             lock(&taken).take(&context, started_us, wall_us());
             std::future::ready(Ok::<(), HandlerError>(()))
         };
-        let mut builder = drumtower_sdk::Worker::builder(&self.url)
-            .name(&self.name)
+        let (first, others) = self
+            .url
+            .split_first()
+            .ok_or_else(|| Failure::usage("--url: name a server"))?;
+        let mut builder = drumtower_sdk::Worker::builder(first)
+            .name(name)
             .capacity(self.capacity)
             .handler(HANDLER, handler);
+        for url in others {
+            builder = builder.server(url);
+        }
         if let Some(token) = &self.token {
             builder = builder.token(token);
         }
-        let worker = builder
+        builder
             .build()
-            .map_err(|error| Failure::failed(error.to_string()))?;
-        let mut terminate = signal(SignalKind::terminate())
-            .map_err(|error| Failure::failed(format!("signals cannot be heard: {error}")))?;
-        let flushing = tokio::spawn(flush_now_and_then(Arc::clone(&notes)));
-        let ended = worker
-            .run(async move { terminate.recv().await.unwrap_or(()) })
-            .await;
-        flushing.abort();
-        lock(&notes).flush()?;
-        ended.map_err(|error| Failure::failed(error.to_string()))
+            .map_err(|error| Failure::failed(error.to_string()))
     }
 }
 

@@ -29,7 +29,16 @@ const MOST_ACTIVE: u32 = 10_000;
 /// How long the last starts may take once the measured time is over.
 const DRAIN: Duration = Duration::from_secs(10);
 
+/// From the due time of a schedule to the first line of the handler, with few jobs and with many, or all at once
+///
+/// The bench computes every due time by itself, so it can say which had no start, or two, or one too
+/// early. With --storm there are also, or only, jobs that are all due at one instant.
+///
+///     drumtower bench precision --jobs 10000 --duration 60s
+///     drumtower bench precision --jobs 1000,1000000 --data /var/tmp/bench
+///     drumtower bench precision --jobs 100000 --active 100000 --spread 30s..60s --duration 5m --storm 100000
 #[derive(Args, Debug)]
+#[command(verbatim_doc_comment)]
 pub struct Precision {
     /// How many jobs there are, one measurement for each number; 10000 unless there is only to be a storm
     #[arg(long, value_delimiter = ',', value_name = "COUNT")]
@@ -183,7 +192,9 @@ impl Precision {
             data,
             store: None,
             notes,
+            servers: 1,
             workers: self.workers,
+            processes: self.workers,
             capacity: self.capacity,
             journal: false,
         })

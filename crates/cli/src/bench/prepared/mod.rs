@@ -3,6 +3,7 @@
 //! Layout: `DIR/data` is the server's, `DIR/prepared.json` says what is in it. That file is written last, so a directory
 //! that has it is whole; one whose making failed is removed. The same plan finds the same directory again.
 
+mod past;
 mod plan;
 mod put;
 
@@ -20,6 +21,7 @@ use super::part;
 use crate::connect::Target;
 use crate::failure::{Failure, Result};
 
+pub use past::Past;
 pub use plan::{Plan, instant, job_name, manifest};
 pub use put::put_all;
 
@@ -80,6 +82,11 @@ impl Prepared {
         })
     }
 
+    /// Copies it to a directory that is not there yet, which a server may then change as it likes.
+    pub fn copy_to(&self, data: &Path) -> Result<()> {
+        copy(&self.data, data)
+    }
+
     /// How a worker reaches a server on this directory that listens on `port`.
     pub fn worker_target(&self, port: u16) -> Target {
         Target {
@@ -104,6 +111,21 @@ fn make(dir: &Path, data: &Path, plan: &Plan) -> Result<String> {
     let file = dir.join(FILE);
     std::fs::write(&file, text).map_err(|error| Failure::file(&file, &error))?;
     Ok(contents.worker_token)
+}
+
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    std::fs::create_dir_all(to).map_err(|error| Failure::file(to, &error))?;
+    let wrong = |error: std::io::Error| Failure::file(from, &error);
+    for entry in std::fs::read_dir(from).map_err(wrong)? {
+        let entry = entry.map_err(wrong)?;
+        let (source, target) = (entry.path(), to.join(entry.file_name()));
+        if source.is_dir() {
+            copy(&source, &target)?;
+        } else {
+            std::fs::copy(&source, &target).map_err(|error| Failure::file(&source, &error))?;
+        }
+    }
+    Ok(())
 }
 
 fn read(dir: &Path) -> Result<Option<Contents>> {

@@ -2,6 +2,9 @@
 //!
 //! A worker is already dialling when the server is started, and some of the jobs have come due while there was none. Each
 //! round is a new process on the same data; with `--cold`, after the system was told to forget what it holds of the files.
+//! With `--kill` the server dies under load instead, see [`kill`].
+
+mod kill;
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -28,7 +31,17 @@ const DOWN_WITHIN: Duration = Duration::from_secs(90);
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 const CAPACITY: u32 = 4000;
 
+/// From the start of a server with many jobs to its first run, and the memory it takes
+///
+/// Some of the jobs came due while there was no server, and a worker is already dialling. With --kill the
+/// server is killed (kill -9) under a load by batches instead, and started again on the same port while the
+/// load goes on; then everything is audited.
+///
+///     drumtower bench start --jobs 1000000 --due 1000 --data /var/tmp/bench
+///     drumtower bench start --jobs 1000000 --due 1000 --cold
+///     drumtower bench start --kill --rate 23148 --rounds 3 --data /var/tmp/bench -o json
 #[derive(Args, Debug)]
+#[command(verbatim_doc_comment)]
 pub struct Start {
     /// How many jobs the store holds
     #[arg(long, default_value_t = 1_000_000, value_name = "COUNT")]
@@ -45,6 +58,18 @@ pub struct Start {
     /// Let the system forget the files before each start, as if the machine had been off; only on Linux
     #[arg(long)]
     cold: bool,
+    /// Kill the server under load and start it again, on a copy of the jobs
+    #[arg(long, conflicts_with_all = ["due", "settle", "cold"])]
+    kill: bool,
+    /// With --kill: runs a second to offer
+    #[arg(long, default_value_t = 5000, requires = "kill", value_name = "COUNT")]
+    rate: u32,
+    /// With --kill: how long to offer them before the server dies, and as long after it is ready again
+    #[arg(long, default_value = "10s", requires = "kill", value_parser = crate::duration::parse, value_name = "DURATION")]
+    load: Duration,
+    /// With --kill: how long there is no server
+    #[arg(long, default_value = "1s", requires = "kill", value_parser = crate::duration::parse, value_name = "DURATION")]
+    down: Duration,
     /// A directory to prepare jobs in, or in which they were prepared before; it stays. A temporary one unless given
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
@@ -57,13 +82,21 @@ pub struct Start {
 
 impl Start {
     pub fn run(self) -> Result<()> {
-        if self.rounds == 0 || self.due == 0 || self.jobs < self.due {
+        if self.rounds == 0 || self.due == 0 || (self.jobs < self.due && !self.kill) {
             return Err(Failure::usage(
                 "--rounds and --due must be at least 1, --jobs at least as many as --due",
             ));
         }
+        if self.rate == 0 || self.load < Duration::from_secs(1) {
+            return Err(Failure::usage(
+                "--rate must be at least 1, --load at least 1s",
+            ));
+        }
         interrupt::listen()?;
         let room = Room::new(self.data.as_deref(), self.keep)?;
+        if self.kill {
+            return kill::run(&self, &room);
+        }
         let plan = Plan {
             jobs: self.jobs,
             active: self.due,
@@ -88,7 +121,7 @@ impl Start {
             "due": self.due,
             "cold": self.cold,
             "prepared_s": prepared.took_s.map(rounded),
-            "worst": worst(&rounds),
+            "worst": worst(&FIGURES, &rounds),
             "rounds": rounds,
             "store_bytes": super::usage::directory_bytes(&prepared.data),
             "machine": machine::facts(Some(&room.data)),
@@ -101,15 +134,17 @@ impl Start {
             data: &prepared.data,
             store: None,
             notes,
+            servers: 1,
             workers: 1,
+            processes: 1,
             capacity: CAPACITY,
             journal: false,
         };
         let port = free_port()?;
         let target = prepared.worker_target(port);
-        let (worker, samples) = setup.start_worker(1, &target)?;
+        let (worker, samples) = setup.start_host(1, 1, std::slice::from_ref(&target))?;
         let (began, began_us) = (Instant::now(), worker::wall_us());
-        let server = setup.start_server(port)?;
+        let server = setup.start_server(1, port)?;
         let mut pair = Pair { worker, server };
         pair.wait_until_ready(&target)?;
         let ready_ms = rounded(began.elapsed().as_secs_f64() * 1000.0);
@@ -231,7 +266,7 @@ const FIGURES: [&str; 5] = [
 ];
 
 /// The largest of each figure.
-fn worst(rounds: &[Value]) -> Value {
+fn worst(figures: &[&str], rounds: &[Value]) -> Value {
     let largest = |figure: &&str| {
         let values = rounds.iter().map(|round| &round[figure]);
         let largest = values.max_by(|one, other| {
@@ -243,7 +278,7 @@ fn worst(rounds: &[Value]) -> Value {
             largest.cloned().unwrap_or(Value::Null),
         )
     };
-    Value::Object(FIGURES.iter().map(largest).collect())
+    Value::Object(figures.iter().map(largest).collect())
 }
 
 fn words(report: &Value) -> String {
@@ -280,7 +315,7 @@ mod tests {
             json!({ "ready_ms": 10.5, "first_fire_ms": 20, "server_rss_bytes": 7 }),
             json!({ "ready_ms": 9.0, "first_fire_ms": 30, "server_rss_bytes": null }),
         ];
-        let worst = worst(&rounds);
+        let worst = worst(&FIGURES, &rounds);
         assert_eq!(
             (&worst["ready_ms"], &worst["first_fire_ms"]),
             (&json!(10.5), &json!(30))

@@ -6,30 +6,42 @@
 //! done and the server has stopped, the audit compares those journals with the store: `lost` and `duplicated` are its
 //! words. A bench that finds any fails.
 
-mod jobs;
-mod load;
 mod report;
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
-use drumtower_audit::check::{Journaled, Options};
-use drumtower_core::model::{SegmentSet, WallMs};
-use drumtower_store::{Address, TableSize, sqlite};
+use drumtower_store::TableSize;
 use serde_json::Value;
 
-use super::fleet::{Fleet, Setup};
-use super::{interrupt, room, samples, usage, worker};
+use super::audited::{self, Scope};
+use super::fleet::{self, Fleet, Setup};
+use super::lists::Lists;
+use super::load::{Load, Pack, Triggered, Window};
+use super::places::Places;
+use super::{interrupt, jobs, samples, usage, worker};
 use crate::failure::{Failure, Result};
-use crate::output::{Output, say};
+use crate::output::Output;
 use report::Measured;
 
 /// How long the last runs may take to end once nothing more is offered.
 const DRAIN: Duration = Duration::from_secs(60);
 
+/// Runs a second through a real server and real workers, with the delays, and an audit of what was lost or doubled
+///
+/// The load offers its rate whatever the server answers, and delays count from when a trigger should
+/// have been sent. The path says how runs come about: many triggers a request, one each, or schedules.
+///
+///     drumtower bench throughput --rate 23148 --duration 3m --store sqlite:/var/tmp/bench
+///     drumtower bench throughput --path single --rate 8000 --connections 64
+///     drumtower bench throughput --rate 23148 --workers 1000 --processes 2
+///     drumtower bench throughput --rate 23148 --workers 10000 --processes 4 -o json
+///     drumtower bench throughput --rate 2000 --lists 20
+///     drumtower bench throughput --rate 500 --store postgres://user:word@127.0.0.1/empty --servers 3
 #[derive(Args, Debug)]
+#[command(verbatim_doc_comment)]
 pub struct Throughput {
     /// Runs a second to offer
     #[arg(long, default_value_t = 5000, value_name = "COUNT")]
@@ -37,21 +49,30 @@ pub struct Throughput {
     /// How long to offer them
     #[arg(long, default_value = "60s", value_parser = crate::duration::parse, value_name = "DURATION")]
     duration: Duration,
-    /// Worker processes
+    /// Servers; more than one share the database of --store, and the load goes to all of them in turn
+    #[arg(long, default_value_t = 1, value_name = "COUNT")]
+    servers: u32,
+    /// Workers, each with a name and a connection of its own
     #[arg(long, default_value_t = 2, value_name = "COUNT")]
     workers: u32,
-    /// Runs that one worker takes at once
-    #[arg(long, default_value_t = 4000, value_name = "COUNT")]
-    capacity: u32,
+    /// Processes that host them; as many as workers, at most 8, unless given
+    #[arg(long, value_name = "COUNT")]
+    processes: Option<u32>,
+    /// Runs that one worker takes at once; 8000 shared by all of them, at least 16 each, unless given
+    #[arg(long, value_name = "COUNT")]
+    capacity: Option<u32>,
     /// How runs come about
     #[arg(long, value_enum, default_value_t = Entrance::Batch)]
     path: Entrance,
-    /// Jobs that batches trigger in turn; on the path `schedule` there are as many jobs as runs a second
+    /// Jobs that are triggered in turn; on the path `schedule` there are as many jobs as runs a second
     #[arg(long, default_value_t = 100, value_name = "COUNT")]
     jobs: u32,
-    /// Connections that carry the batches
-    #[arg(long, default_value_t = 8, value_name = "COUNT")]
-    connections: u32,
+    /// Connections that carry the triggers, kept alive; 8 for batches, 64 for single ones unless given
+    #[arg(long, value_name = "COUNT")]
+    connections: Option<u32>,
+    /// How often a second to list the runs of one job meanwhile, and to time the answer
+    #[arg(long, default_value_t = 0, value_name = "COUNT")]
+    lists: u32,
     /// A directory to make the store in, such as sqlite:/mnt/disk/bench, or the URL of an empty database of PostgreSQL, in
     /// which the tables stay; a temporary directory unless given
     #[arg(long, value_name = "sqlite:PATH|postgres://…")]
@@ -72,6 +93,8 @@ pub struct Throughput {
 enum Entrance {
     /// POST /api/v1/runs:batch, every few milliseconds
     Batch,
+    /// POST …/jobs/NAME/runs, a request for each run
+    Single,
     /// Jobs with `every: 1s`, spread evenly over the second
     Schedule,
 }
@@ -80,90 +103,49 @@ impl fmt::Display for Entrance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Batch => "batch",
+            Self::Single => "single",
             Self::Schedule => "schedule",
         })
     }
 }
 
-/// Where the state is to be kept.
-#[derive(Clone, Debug)]
-enum Place {
-    Directory(Option<PathBuf>),
-    Database(Address),
-}
-
-fn parse_store(text: &str) -> Result<Place> {
-    if let Some(path) = text.strip_prefix("sqlite:").filter(|path| !path.is_empty()) {
-        return Ok(Place::Directory(Some(PathBuf::from(path))));
-    }
-    match text.parse::<Address>() {
-        Ok(address) if !address.is_embedded() => Ok(Place::Database(address)),
-        Ok(_) => Err(Failure::usage("--store: a store is written as sqlite:PATH")),
-        Err(why) => Err(Failure::usage(format!("--store: {why}"))),
-    }
-}
-
-/// When the offer began and ended, in microseconds of the wall clock.
-#[derive(Clone, Copy, Debug)]
-struct Window {
-    from_us: u64,
-    to_us: u64,
-}
-
-/// The directories of one bench.
-struct Places {
-    data: PathBuf,
-    address: Address,
-    journals: PathBuf,
-    /// Removed when dropped.
-    _temporary: Vec<tempfile::TempDir>,
-    /// Made by this bench in a place that the caller chose.
-    made: Option<PathBuf>,
-}
-
-impl Drop for Places {
-    fn drop(&mut self) {
-        if let Some(made) = &self.made {
-            let _ = std::fs::remove_dir_all(made);
+impl Entrance {
+    /// How triggers are sent; `None` when schedules make the runs.
+    fn pack(self) -> Option<Pack> {
+        match self {
+            Self::Batch => Some(Pack::Batch),
+            Self::Single => Some(Pack::Single),
+            Self::Schedule => None,
         }
     }
+}
+
+/// Everything that was seen while the server ran.
+struct Seen {
+    window: Window,
+    triggered: Option<Triggered>,
+    lists: Option<Value>,
+    workers: Value,
+    usage: usage::Usage,
+    life: Duration,
 }
 
 impl Throughput {
     pub fn run(self) -> Result<()> {
         self.check()?;
+        fleet::make_room(self.workers, self.processes(), self.connections())?;
         interrupt::listen()?;
-        let places = self.places()?;
-        let mut fleet = Fleet::start(&Setup {
-            data: &places.data,
-            store: self
-                .store
-                .as_deref()
-                .filter(|_| !places.address.is_embedded()),
-            notes: &places.journals,
-            workers: self.workers,
-            capacity: self.capacity,
-            journal: true,
-        })?;
-        let before;
-        let (window, triggered) = match self.path {
-            Entrance::Batch => {
-                jobs::put_plain(fleet.target(), self.jobs)?;
-                before = fleet.usage();
-                self.offer_batches(&mut fleet, &places)?
-            }
-            Entrance::Schedule => {
-                jobs::put_scheduled(fleet.target(), self.rate)?;
-                before = fleet.usage();
-                (self.watch_schedules(&mut fleet)?, None)
-            }
-        };
-        let usage = fleet.usage().since(&before);
-        let life = fleet.stop()?;
-        super::progress(|| "auditing".to_owned());
-        let report = self.audit(&places, window, triggered, usage, life)?;
+        let places = Places::new(self.store.as_deref(), self.journals.as_deref(), self.keep)?;
+        if self.servers > 1 && places.store.is_none() {
+            return Err(
+                Failure::usage("--servers: several need a database that they share")
+                    .remedy("name an empty one with --store postgres://…"),
+            );
+        }
+        let seen = self.look(&places)?;
+        let report = self.audit(&places, seen)?;
         super::progress_done();
-        let failed = report::verdict(&report);
+        let failed = audited::verdict(&report);
         self.output.one(&report, |_| report::words(&report))?;
         failed
     }
@@ -171,83 +153,78 @@ impl Throughput {
     fn check(&self) -> Result<()> {
         let counts = [
             self.rate,
+            self.servers,
             self.workers,
-            self.capacity,
+            self.processes(),
+            self.capacity(),
             self.jobs,
-            self.connections,
+            self.connections(),
         ];
         if counts.contains(&0) || self.duration < Duration::from_secs(1) {
             return Err(Failure::usage(
-                "--rate, --workers, --capacity, --jobs and --connections must be at least 1, --duration at least 1s",
+                "--rate, --servers, --workers, --processes, --capacity, --jobs and --connections must be at least 1, --duration at least 1s",
             ));
         }
         Ok(())
     }
 
-    fn places(&self) -> Result<Places> {
-        let mut temporary = Vec::new();
-        let mut make = |inside: &Path| {
-            let dir = room::temporary(inside, self.keep)?;
-            let path = dir.path().to_owned();
-            temporary.push(dir);
-            Ok::<_, Failure>(path)
-        };
-        let system = std::env::temp_dir();
-        let journals = make(&self.journals.clone().unwrap_or_else(room::in_memory))?;
-        let place = match &self.store {
-            Some(store) => parse_store(store)?,
-            None => Place::Directory(None),
-        };
-        let (given, address) = match place {
-            Place::Directory(given) => (given, Address::default()),
-            Place::Database(address) => (None, address),
-        };
-        let data = match &given {
-            Some(data) => data.clone(),
-            None => make(&system)?.join("data"),
-        };
-        if std::fs::read_dir(&data).is_ok_and(|mut files| files.next().is_some()) {
-            return Err(Failure::usage(format!("{} is not empty", data.display()))
-                .remedy("name a directory that is not there yet"));
+    fn processes(&self) -> u32 {
+        self.processes.unwrap_or(fleet::processes(self.workers))
+    }
+
+    fn capacity(&self) -> u32 {
+        self.capacity.unwrap_or(fleet::capacity(self.workers))
+    }
+
+    fn connections(&self) -> u32 {
+        let usual = self.path.pack().map_or(1, Pack::connections);
+        self.connections.unwrap_or(usual)
+    }
+
+    fn look(&self, places: &Places) -> Result<Seen> {
+        let mut fleet = Fleet::start(&Setup {
+            data: &places.data,
+            store: places.store.as_deref(),
+            notes: &places.journals,
+            servers: self.servers,
+            workers: self.workers,
+            processes: self.processes(),
+            capacity: self.capacity(),
+            journal: true,
+        })?;
+        match self.path.pack() {
+            Some(_) => jobs::put_plain(fleet.target(), self.jobs)?,
+            None => jobs::put_scheduled(fleet.target(), self.rate)?,
         }
-        std::fs::create_dir_all(&data).map_err(|error| Failure::file(&data, &error))?;
-        if !address.is_embedded() {
-            let (_, reader) = address.open(&data, sqlite::Options::default())?;
-            let jobs = reader.jobs_by_id(&SegmentSet::ALL, None, 1)?;
-            if !jobs.is_empty() {
-                return Err(Failure::usage(format!("{address} holds jobs already"))
-                    .remedy("name an empty database"));
+        let before = fleet.usage();
+        let names = jobs::names(self.jobs.min(20));
+        let lists = Lists::start(fleet.target(), names, self.lists);
+        let (window, triggered) = match self.path.pack() {
+            Some(pack) => {
+                let triggered = self.offer(&mut fleet, places, pack)?;
+                (triggered.window, Some(triggered))
             }
-        }
-        if self.keep {
-            say(&format!(
-                "store: {}\njournals: {}",
-                data.display(),
-                journals.display()
-            ));
-        }
-        let made = given.filter(|_| !self.keep);
-        Ok(Places {
-            data,
-            address,
-            journals,
-            _temporary: temporary,
-            made,
+            None => (self.watch_schedules(&mut fleet)?, None),
+        };
+        Ok(Seen {
+            window,
+            triggered,
+            lists: lists.map(Lists::finish).transpose()?,
+            workers: fleet.workers()?,
+            usage: fleet.usage().since(&before),
+            life: fleet.stop()?,
         })
     }
 
-    /// Offers batches and waits until every answered run has been carried out.
-    fn offer_batches(
-        &self,
-        fleet: &mut Fleet,
-        places: &Places,
-    ) -> Result<(Window, Option<load::Triggered>)> {
-        let load = load::Load {
-            target: fleet.target().clone(),
+    /// Offers triggers and waits until every answered run has been carried out.
+    fn offer(&self, fleet: &mut Fleet, places: &Places, pack: Pack) -> Result<Triggered> {
+        let load = Load {
+            targets: fleet.callers().to_vec(),
+            pack,
             rate: self.rate,
             duration: self.duration,
-            connections: self.connections,
-            jobs: self.jobs,
+            connections: self.connections(),
+            jobs: jobs::names(self.jobs),
             journals: places.journals.clone(),
         };
         let offering = load.start()?;
@@ -255,12 +232,8 @@ impl Throughput {
             fleet.watch(|ran| format!("{} triggered, {ran} ran", offering.answered()))?;
         }
         let triggered = offering.finish()?;
-        let expected = triggered.runs.len() as u64;
-        let until = Instant::now() + DRAIN;
-        while fleet.ran() < expected && Instant::now() < until {
-            fleet.watch(|ran| format!("{expected} triggered, {ran} ran"))?;
-        }
-        Ok((triggered.window, Some(triggered)))
+        fleet.drain(triggered.runs.len() as u64, DRAIN)?;
+        Ok(triggered)
     }
 
     /// Watches schedules fire for as long as was asked.
@@ -278,51 +251,39 @@ impl Throughput {
         Ok(Window { from_us, to_us })
     }
 
-    fn audit(
-        &self,
-        places: &Places,
-        window: Window,
-        triggered: Option<load::Triggered>,
-        usage: usage::Usage,
-        life: Duration,
-    ) -> Result<Value> {
-        let embedded = sqlite::Options::default();
-        let (mut writer, reader) = places.address.open(&places.data, embedded)?;
-        // Each commit of the server's session is one number, and one fdatasync.
-        let commits = writer
-            .live_sessions()?
-            .iter()
-            .map(|session| session.seq)
-            .sum();
-        let now = (self.path == Entrance::Schedule)
-            .then(|| WallMs(i64::try_from(window.to_us / 1000).unwrap_or(i64::MAX)));
-        let options = Options {
-            now,
-            grace_ms: 2_000,
-            journaled: Journaled::All,
-            settled: self.path == Entrance::Batch,
-            ..Options::default()
+    fn audit(&self, places: &Places, seen: Seen) -> Result<Value> {
+        let scope = Scope {
+            until_us: (self.path == Entrance::Schedule).then_some(seen.window.to_us),
+            settled: self.path != Entrance::Schedule,
+            has_a_past: false,
         };
-        let journals = drumtower_audit::journal::files(&places.journals)?;
-        let audit = drumtower_audit::check(&journals, reader.as_ref(), &options)?;
+        let (audited, ends) = audited::check(
+            &places.data,
+            &places.address,
+            &places.journals,
+            scope,
+            super::figures::ends,
+        )?;
         let measured = Measured {
             path: self.path.to_string(),
             rate: self.rate,
             duration: self.duration,
             workers: self.workers,
-            window,
-            triggered,
+            window: seen.window,
+            triggered: seen.triggered,
+            lists: seen.lists,
+            workers_seen: seen.workers,
             samples: samples::read_all(&places.journals)?,
-            ends: report::ends(reader.as_ref())?,
-            usage,
-            life,
-            commits,
+            ends,
+            usage: seen.usage,
+            life: seen.life,
+            commits: audited.commits,
             store_bytes: match places.address.tables()? {
                 tables if tables.is_empty() => usage::directory_bytes(&places.data),
                 tables => tables.iter().map(TableSize::bytes).sum(),
             },
             tables: places.address.tables()?,
-            audit,
+            audit: audited.report,
         };
         measured.report(super::machine::facts(Some(&places.data)))
     }

@@ -6,19 +6,18 @@
 
 use std::time::Duration;
 
-use drumtower_core::model::{RunId, RunState};
-use drumtower_store::{Read, RunFilter, TableSize};
+use drumtower_core::model::RunId;
+use drumtower_store::TableSize;
 use serde_json::{Value, json};
 
+use super::super::audited;
 use super::super::figures::{Delays, delay_words, rounded};
+use super::super::load::{Triggered, Window};
 use super::super::samples::Sample;
 use super::super::usage::{Cpu, Usage};
-use super::Window;
-use super::load::Triggered;
-use crate::failure::{Failure, Result};
+use crate::failure::Result;
 
 const MINUTE_US: u64 = 60_000_000;
-const PAGE: usize = 1000;
 
 pub struct Measured {
     pub path: String,
@@ -28,6 +27,10 @@ pub struct Measured {
     pub window: Window,
     /// `None` when schedules did the triggering.
     pub triggered: Option<Triggered>,
+    /// How long listing took meanwhile.
+    pub lists: Option<Value>,
+    /// How the server saw its workers.
+    pub workers_seen: Value,
     /// In order of run.
     pub samples: Vec<Sample>,
     /// Completed runs of the store and when that was recorded, in microseconds, in order of run.
@@ -51,31 +54,6 @@ fn table(size: &TableSize) -> Value {
         "table_bytes": size.table_bytes,
         "index_bytes": size.index_bytes,
     })
-}
-
-/// Reads when each completed run was recorded as such.
-pub fn ends(store: &dyn Read) -> Result<Vec<(RunId, u64)>> {
-    let mut ends = Vec::new();
-    let mut before = None;
-    loop {
-        let page = store.runs(&RunFilter::default(), before, PAGE)?;
-        for run in page
-            .runs
-            .iter()
-            .filter(|run| run.state == RunState::Completed)
-        {
-            if let Some(last) = run.transitions.last() {
-                // The store keeps whole milliseconds, cut off: count each to its end.
-                ends.push((run.id, (u64::try_from(last.at.0).unwrap_or(0) + 1) * 1000));
-            }
-        }
-        match page.next {
-            Some(next) => before = Some(next),
-            None => break,
-        }
-    }
-    ends.sort_unstable();
-    Ok(ends)
 }
 
 /// The figures of one stretch of time.
@@ -138,9 +116,13 @@ impl Measured {
             "unanswered": self.triggered.as_ref().map(|triggered| triggered.unknown),
             "start_delay_ms": whole.start.value(),
             "end_to_end_ms": whole.end.value(),
+            "lists": self.lists,
+            "workers_seen": self.workers_seen,
             "lost": self.audit.lost,
             "duplicated": self.audit.duplicated,
             "server_cpu_us_per_run": cpu(self.usage.server),
+            "servers_cpu_us_per_run": self.usage.servers.iter().copied().map(cpu).collect::<Vec<_>>(),
+            "database_cpu_us_per_run": cpu(self.usage.database),
             "server_rss_bytes": self.usage.server_rss_bytes,
             "store_bytes_per_run": rounded(self.store_bytes as f64 / runs),
             "tables": self.tables.iter().map(table).collect::<Vec<_>>(),
@@ -152,7 +134,7 @@ impl Measured {
             "worker_cpu_us_per_run": cpu(self.usage.workers),
             "load_cpu_us_per_run": cpu(self.usage.load),
             "minutes": minutes,
-            "audit": self.audit_value(),
+            "audit": audited::value(&self.audit),
             "machine": machine,
         }))
     }
@@ -207,15 +189,6 @@ impl Measured {
             "end_to_end_ms": minute.end.value(),
         })
     }
-
-    fn audit_value(&self) -> Value {
-        json!({
-            "checked": self.audit.checked,
-            "early": self.audit.early,
-            "violations": self.audit.counts.violations,
-            "examples": self.audit.violations.iter().take(10).collect::<Vec<_>>(),
-        })
-    }
 }
 
 fn find(sorted: &[(RunId, u64)], run: RunId) -> Option<u64> {
@@ -223,23 +196,6 @@ fn find(sorted: &[(RunId, u64)], run: RunId) -> Option<u64> {
         .binary_search_by_key(&run, |(run, _)| *run)
         .ok()
         .map(|index| sorted[index].1)
-}
-
-/// A bench whose audit found anything has failed, whatever its figures are.
-pub fn verdict(report: &Value) -> Result<()> {
-    let broken = report["audit"]["violations"]
-        .as_object()
-        .is_some_and(|violations| !violations.is_empty());
-    let count = |field: &str| report[field].as_u64().unwrap_or(0);
-    if broken || count("lost") + count("duplicated") > 0 {
-        let message = format!(
-            "the audit found {} lost, {} doubled",
-            count("lost"),
-            count("duplicated")
-        );
-        return Err(Failure::failed(format!("{message}: {}", report["audit"])));
-    }
-    Ok(())
 }
 
 /// The figures that matter, for people.
@@ -275,6 +231,29 @@ pub fn words(report: &Value) -> String {
             ),
         ),
     ];
+    let servers = report["servers_cpu_us_per_run"].as_array();
+    if let Some(servers @ [_, _, ..]) = servers.map(Vec::as_slice) {
+        let each: Vec<String> = servers.iter().map(Value::to_string).collect();
+        lines.push((
+            "each server",
+            format!("{} µs of CPU a run", each.join(", ")),
+        ));
+    }
+    if !report["database_cpu_us_per_run"].is_null() {
+        let cpu = &report["database_cpu_us_per_run"];
+        lines.push(("database", format!("{cpu} µs of CPU a run")));
+    }
+    let workers = &report["workers_seen"];
+    lines.push((
+        "workers",
+        format!(
+            "{}, at most {} suspected, {} lost",
+            report["workers"], workers["suspected_at_most"], workers["losses"]
+        ),
+    ));
+    if !report["lists"].is_null() {
+        lines.push(("lists", delay_words(&report["lists"]["delay_ms"])));
+    }
     for minute in report["minutes"].as_array().into_iter().flatten() {
         lines.push((
             "minute",
@@ -311,6 +290,8 @@ mod tests {
                 refused: 0,
                 unknown: 0,
             }),
+            lists: None,
+            workers_seen: Value::Null,
             ends: vec![(RunId(1), 1_013_000), (RunId(2), 61_030_000)],
             samples,
             usage: Usage::default(),
@@ -359,7 +340,7 @@ mod tests {
         );
         assert_eq!(report["minutes"][1]["start_delay_ms"], Value::Null);
         assert_eq!(report["minutes"][1]["completed_per_s"], 0.02);
-        assert!(verdict(&report).is_ok());
+        assert!(audited::verdict(&report).is_ok());
     }
 
     #[test]
@@ -367,6 +348,6 @@ mod tests {
         let mut measured = measured(Vec::new(), Vec::new());
         measured.audit.lost = 1;
         let report = measured.report(Value::Null).expect("a report");
-        assert!(verdict(&report).is_err());
+        assert!(audited::verdict(&report).is_err());
     }
 }

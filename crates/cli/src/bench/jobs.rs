@@ -6,8 +6,8 @@ use drumtower_core::model::NamespaceName;
 use serde_json::{Value, json};
 use ureq::http::Method;
 
-use super::super::interrupt;
-use super::super::worker::HANDLER;
+use super::interrupt;
+use super::worker::HANDLER;
 use crate::client::{Call, Client};
 use crate::connect::Target;
 use crate::failure::{Failure, Result};
@@ -16,6 +16,11 @@ const CONNECTIONS: u32 = 16;
 
 pub fn name(number: u32) -> String {
     format!("bench-{number:05}")
+}
+
+/// The first so many of them.
+pub fn names(count: u32) -> Vec<String> {
+    (0..count).map(name).collect()
 }
 
 /// Jobs that run only when triggered.
@@ -48,7 +53,7 @@ fn put(target: &Target, count: u32, schedule: impl Fn(u32) -> Value + Sync) -> R
                 return Ok(());
             }
             interrupt::check()?;
-            super::super::progress(|| format!("{number} of {count} jobs put"));
+            super::progress(|| format!("{number} of {count} jobs put"));
             let path = format!(
                 "/api/v1/namespaces/{}/jobs/{}",
                 NamespaceName::default(),
