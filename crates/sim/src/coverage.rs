@@ -3,7 +3,7 @@
 use crate::plan::Trouble;
 
 /// What users and workers do, and what only time does.
-pub const DEEDS: [&str; 37] = [
+pub const DEEDS: [&str; 40] = [
     "put job",
     "pause job",
     "resume job",
@@ -41,6 +41,9 @@ pub const DEEDS: [&str; 37] = [
     "disconnect",
     "boot",
     "load",
+    "move",
+    "leave",
+    "forward",
 ];
 
 const TROUBLES: usize = Trouble::NAMES.len();

@@ -33,7 +33,12 @@ impl KeptAway {
 
 impl World {
     /// A batch that is about to be committed, decided on while these were kept away.
-    pub(crate) fn check_kept_away(&mut self, kept: &KeptAway, changes: &ChangeSet) {
+    pub(crate) fn check_kept_away(
+        &mut self,
+        kept: &KeptAway,
+        owned: &SegmentSet,
+        changes: &ChangeSet,
+    ) {
         if kept.isolated.is_empty() && kept.on_probation.is_empty() {
             return;
         }
@@ -52,7 +57,7 @@ impl World {
             }
         }
         for process in tried {
-            let held = self.held_after(process, changes);
+            let held = self.held_after(process, owned, changes);
             if held > 1 {
                 let words = format!("process {:x} on probation holds {held} runs", process.0);
                 self.checks.find("isolation", words);
@@ -65,13 +70,13 @@ impl World {
         run.map_or(0, |run| run.attempts.len())
     }
 
-    /// How many attempts a process holds once the batch is committed.
-    fn held_after(&self, process: ProcessId, changes: &ChangeSet) -> usize {
+    /// How many attempts of these segments a process holds once the batch is committed.
+    fn held_after(&self, process: ProcessId, owned: &SegmentSet, changes: &ChangeSet) -> usize {
         let holds = |run: &Run| {
             let current = run.current_attempt();
             current.is_some_and(|attempt| attempt.process == process)
         };
-        let active = self.reader.active_runs(&SegmentSet::ALL, None, usize::MAX);
+        let active = self.reader.active_runs(owned, None, usize::MAX);
         let untouched = active.unwrap_or_default().into_iter();
         let untouched = untouched.filter(|run| !changes.runs.contains_key(&run.id));
         let changed = changes.runs.values().filter(|change| holds(change.run()));

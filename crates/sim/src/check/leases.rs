@@ -73,10 +73,7 @@ impl World {
             self.checks.find("V11", words);
         }
         self.look_at_clocks();
-        let conn = self.workers[worker].conn;
-        let server = conn
-            .and_then(|conn| self.conns.get(&conn))
-            .map(|conn| conn.server);
+        let server = task.from;
         let furthest = server.and_then(|server| self.checks.furthest.get(&server).copied());
         if let Some(furthest) = furthest.filter(|it| task.attempt == 1 && task.due > *it) {
             let words = format!(

@@ -3,6 +3,7 @@
 //! | when | what |
 //! |---|---|
 //! | a commit becomes durable (`commits`) | V2 cursors, V4 start limits, V6 fences and marks, V7, V8, V11 overlap and limits (`limits`), V12 drains by key (`overlap`), V13, V14, circuit breakers (`breakers`); nobody is authorised for what has ended |
+//! | the same (`owners`) | V14 whoever writes of a segment owns it, and nobody is revoked whose session has not ended |
 //! | the same (`followers`) | V15 whoever follows a job is told of each end once, and none is forgotten |
 //! | the same (`jitter`) | V12 a retry waits for its backoff and some jitter |
 //! | a batch is decided on (`isolation`) | who is kept away from work gets none, or one run at a time |
@@ -10,6 +11,7 @@
 //! | the same (`letters`, `locks`, `checkpoints`) | who failed for good is a letter once; a lock has one holder; a checkpoint never goes back |
 //! | an effect is performed or an answer arrives (`answers`) | V9: what is told is durable |
 //! | a task is started (`leases`) | V3, V5, V6, V11 credit; it goes on from what was told to be kept |
+//! | a worker says something (`credit`) | V11 it grants no more than it has, over all servers |
 //! | a task ends (`leases`) | V16: it did not run longer than it may |
 //! | again and again once all is calm (`in_time`) | V4: nothing waits for nothing |
 //! | the world has come to rest (`rest`) | V1, V2, V10, V12, V18 and the rest of the audit, with schedules expanded a second time |
@@ -22,6 +24,7 @@ mod backfills;
 mod breakers;
 mod checkpoints;
 mod commits;
+mod credit;
 mod followers;
 mod in_time;
 mod isolation;
@@ -31,18 +34,19 @@ mod letters;
 mod limits;
 mod locks;
 mod overlap;
+mod owners;
 mod rest;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use drumtower_audit::Record;
 use drumtower_core::model::{
-    BackfillId, Counters, Fence, JobId, NamespaceName, RunId, SegmentId, SessionId, WallMs,
-    WorkerName,
+    BackfillId, Counters, Fence, JobId, NamespaceName, RunId, SegmentId, WallMs, WorkerName,
 };
 
 use crate::clock::At;
 
+pub(crate) use credit::Ledger;
 pub(crate) use isolation::KeptAway;
 
 use backfills::Made;
@@ -63,8 +67,7 @@ pub struct Checks {
     pub(crate) drained_by: At,
     /// The same, whatever goes on.
     pub(crate) drained_at_last: At,
-    /// The session that may commit.
-    session: Option<SessionId>,
+    owners: owners::Owners,
     runs: BTreeMap<RunId, Row>,
     fences: BTreeMap<SegmentId, Fence>,
     marks: BTreeMap<SegmentId, u64>,
@@ -102,10 +105,6 @@ pub struct Checks {
 impl Checks {
     pub(crate) fn find(&mut self, promise: &'static str, words: String) {
         self.findings.push(Finding { promise, words });
-    }
-
-    pub(crate) fn taken_over(&mut self, session: SessionId) {
-        self.session = Some(session);
     }
 
     /// How far two readings of wall clocks may be apart, of the same instant or of one clock that was set meanwhile.

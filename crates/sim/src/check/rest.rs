@@ -16,7 +16,7 @@ impl World {
         let (spread, stepped) = (self.checks.spread_ms(), self.checks.stepped_ms);
         let apart = spread + stepped;
         let options = Options {
-            now: Some(self.servers[self.owner].clock.now(self.at).wall),
+            now: self.earliest_wall(),
             grace_ms: GRACE_MS,
             clock_bound_ms: apart,
             clock_step_ms: if self.servers.len() > 1 {

@@ -42,7 +42,7 @@ impl Tend {
 impl World {
     /// A backfill of the newest times of a job, up to a while ago.
     pub(super) fn backfill(&mut self, client: usize, job: JobRecord) -> Option<Deed> {
-        let now = self.servers[self.owner].clock.now(self.at).wall;
+        let now = self.servers[0].clock.now(self.at).wall;
         let schedule = schedule_of(&self.reader, &job.version).ok()??;
         if schedule.after_end_ms().is_some() {
             return None;

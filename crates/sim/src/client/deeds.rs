@@ -180,7 +180,7 @@ impl World {
     pub(super) fn choose(&mut self, client: usize) -> Option<Deed> {
         let filter = JobFilter::default();
         let jobs = self.reader.jobs(&filter, None, usize::MAX).ok()?.jobs;
-        let now = self.servers[self.owner].clock.now(self.at).wall;
+        let now = self.servers[0].clock.now(self.at).wall;
         let calendars = !self.reader.calendars().ok()?.is_empty();
         let fresh = self.number();
         let random = &mut self.clients[client].random;

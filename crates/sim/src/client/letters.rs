@@ -20,7 +20,12 @@ impl World {
         let random = &mut self.clients[client].random;
         let first = random.pick(&letters).clone();
         let many = random.chance(300);
-        let same = |run: &Run| run.namespace == first.namespace && (many || run.id == first.id);
+        // Many servers may have what is not of one job: nobody carries that out as a whole.
+        let together = |run: &Run| match self.servers.len() {
+            1 => run.namespace == first.namespace,
+            _ => run.job == first.job,
+        };
+        let same = |run: &Run| together(run) && (many || run.id == first.id);
         let chosen: Vec<Run> = letters.into_iter().filter(same).collect();
         if random.chance(250) {
             let runs: Vec<_> = chosen.iter().map(|run| run.id).collect();

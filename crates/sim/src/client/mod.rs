@@ -5,6 +5,7 @@
 
 mod backfills;
 mod deeds;
+mod forward;
 mod letters;
 mod locks;
 
@@ -124,12 +125,7 @@ impl World {
 
     pub(crate) fn call(&mut self, client: usize, deed: Deed, tries: u32) {
         let call = CallId(self.number());
-        let others = self.servers.len() as u64;
-        let server = if self.random.chance(900) {
-            self.owner
-        } else {
-            self.random.below(others) as usize
-        };
+        let server = self.some_server();
         note!(self, "client {client} asks for {}", deed.words());
         self.cover(deed.name());
         self.write_sent(client, &deed);
@@ -172,7 +168,7 @@ impl World {
 
     /// A copy arrives; its answer reaches nobody.
     pub(crate) fn copy(&mut self, client: usize, deed: &Deed) {
-        let (server, call) = (self.owner, CallId(self.number()));
+        let (server, call) = (self.server_for(deed), CallId(self.number()));
         if let Phase::Ready(live) = &mut self.servers[server].phase {
             let actor = Actor::new(&format!("client-{client}"));
             let command = deed.command();
@@ -187,7 +183,7 @@ impl World {
     }
 
     fn write_sent(&mut self, client: usize, deed: &Deed) {
-        let wall = self.servers[self.owner].clock.now(self.at).wall;
+        let wall = self.servers[0].clock.now(self.at).wall;
         for trigger in deed.triggers() {
             self.checks.obeys(trigger);
             if let Some(key) = &trigger.idempotency_key {
@@ -209,7 +205,7 @@ impl World {
         let (server, command) = (call.server, call.deed.command());
         let actor = Actor::new(&format!("client-{}", call.client));
         match &mut self.servers[server].phase {
-            Phase::Ready(live) => {
+            Phase::Ready(live) if !live.is_stopping() => {
                 live.take_command(Work::Command {
                     call: id,
                     actor,
@@ -217,7 +213,7 @@ impl World {
                 });
                 self.wake_server(server);
             }
-            Phase::Down | Phase::Standby | Phase::Booting(_) => self.answer(id, Said::NotReady),
+            _ => self.answer(id, Said::NotReady),
         }
     }
 
@@ -324,7 +320,7 @@ impl World {
         let id = CallId(self.number());
         let (client, tries) = (call.client, call.tries + 1);
         self.write_sent(client, &call.deed);
-        let server = self.owner;
+        let server = self.some_server();
         let patience_us = call.deed.patience_us();
         self.calls.insert(
             id,

@@ -21,7 +21,10 @@ pub use trouble::{CommitTrouble, Trouble};
 /// One world before it begins.
 #[derive(Debug)]
 pub struct Plan {
+    /// One on an embedded store, or several on one.
     pub servers: Vec<ServerPlan>,
+    /// The clock of a store that several servers have open.
+    pub store_clock: Clock,
     pub workers: Vec<WorkerPlan>,
     pub clients: usize,
     pub shape: Shape,
@@ -78,7 +81,11 @@ impl Plan {
             },
         ]);
         let skew_ms: i64 = *random.pick(&[0, 50, 400, 900]);
-        let servers = if random.chance(450) { 2 } else { 1 };
+        let count = if random.chance(500) {
+            random.between(2, 3)
+        } else {
+            1
+        };
         let options = |index: u64, random: &mut Random| engine::Options {
             server: Actor::new(&format!("server-{index}")),
             terms,
@@ -88,9 +95,14 @@ impl Plan {
             ready_total: *random.pick(&[3, 20, 200_000]),
             session_ms: 3_000,
             host: format!("host-{index}"),
-            idle_commit_ms: *random.pick(&[None, Some(1_000)]),
+            // As the driver sets it where others could take the segments.
+            idle_commit_ms: match count {
+                1 => *random.pick(&[None, Some(1_000)]),
+                _ => Some(1_000),
+            },
         };
-        let servers = (0..servers)
+        let store_clock = clock(begins, skew_ms, random);
+        let servers: Vec<ServerPlan> = (0..count)
             .map(|index| ServerPlan {
                 clock: clock(begins, skew_ms, random),
                 options: options(index, random),
@@ -101,9 +113,10 @@ impl Plan {
             .map(|index| WorkerPlan::draw(index, begins, skew_ms, figures.capacity, random))
             .collect();
         let calm_at = At(random.between(MINUTE, 4 * MINUTE));
-        let troubles = trouble::draw(random, calm_at, &terms);
+        let troubles = trouble::draw(random, calm_at, &terms, servers.len() > 1);
         Self {
             servers,
+            store_clock,
             workers,
             clients: random.between(1, 3) as usize,
             shape,

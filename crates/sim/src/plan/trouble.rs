@@ -8,11 +8,11 @@ use crate::random::Random;
 /// One thing that goes wrong. Whom it hits is drawn when it happens, among those that are there then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trouble {
-    /// The owner dies and is started again.
+    /// A server dies and is started again.
     CrashServer {
         down_us: u64,
     },
-    /// The owner dies after it has performed so many more effects.
+    /// A server dies after it has performed so many more effects.
     CrashAmidEffects {
         effects: u32,
         down_us: u64,
@@ -20,9 +20,23 @@ pub enum Trouble {
     FreezeServer {
         for_us: u64,
     },
-    /// Another server takes the segments, whatever the owner does.
-    TakeOver,
+    /// A server does not reach the store, and others take what it had. Workers and callers reach it all the while.
+    CutStore {
+        for_us: u64,
+    },
+    /// The other way round: no worker reaches a server, which keeps its session.
+    CutWorkers {
+        for_us: u64,
+    },
+    /// A server is stopped in good order and started again.
+    LeaveServer {
+        down_us: u64,
+    },
     StepServer {
+        ms: i64,
+    },
+    /// The clock of a store that several servers have open is set.
+    StepStore {
         ms: i64,
     },
     KillWorker {
@@ -116,12 +130,12 @@ impl CommitTrouble {
 }
 
 impl Trouble {
-    pub const NAMES: [&str; 27] = [
+    pub const NAMES: [&str; 30] = [
         "none",
         "server crash",
         "crash amid effects",
         "server freeze",
-        "take-over",
+        "cut from store",
         "server clock step",
         "worker kill",
         "worker drain",
@@ -144,6 +158,9 @@ impl Trouble {
         "late echoes",
         "worker flaps",
         "late copies",
+        "cut from workers",
+        "server leaves",
+        "store clock step",
     ];
 
     /// Its row in the table of coverage.
@@ -152,7 +169,7 @@ impl Trouble {
             Self::CrashServer { .. } | Self::Outage { .. } => 1,
             Self::CrashAmidEffects { .. } => 2,
             Self::FreezeServer { .. } => 3,
-            Self::TakeOver => 4,
+            Self::CutStore { .. } => 4,
             Self::StepServer { .. } => 5,
             Self::KillWorker { .. } => 6,
             Self::DrainWorker { .. } => 7,
@@ -170,6 +187,9 @@ impl Trouble {
             Self::LateEchoes { .. } => 24,
             Self::FlapWorker { .. } => 25,
             Self::LateCopies { .. } => 26,
+            Self::CutWorkers { .. } => 27,
+            Self::LeaveServer { .. } => 28,
+            Self::StepStore { .. } => 29,
         }
     }
 
@@ -177,7 +197,7 @@ impl Trouble {
     pub fn lasts_us(self) -> u64 {
         let own = match self {
             Self::CrashServer { down_us } | Self::CrashAmidEffects { down_us, .. } => down_us,
-            Self::KillWorker { down_us } => down_us,
+            Self::KillWorker { down_us } | Self::LeaveServer { down_us } => down_us,
             Self::DrainWorker { within_us, down_us } => within_us + down_us,
             Self::FlapWorker {
                 times,
@@ -186,6 +206,8 @@ impl Trouble {
             } => times * (down_us + up_us),
             Self::FreezeServer { for_us }
             | Self::FreezeWorker { for_us }
+            | Self::CutStore { for_us }
+            | Self::CutWorkers { for_us }
             | Self::Partition { for_us }
             | Self::SlowNetwork { for_us, .. }
             | Self::LateEchoes { for_us, .. }
@@ -200,11 +222,19 @@ impl Trouble {
     }
 }
 
-const KINDS: u64 = 29;
+/// All of them, those that only a server that is one of several meets last.
+const KINDS: u64 = 36;
+const ALONE: u64 = 31;
 
 /// Draws which kinds this world has, then when each of them happens.
-pub(super) fn draw(random: &mut Random, until: At, terms: &Terms) -> Vec<(At, Trouble)> {
-    let enabled: Vec<u64> = (0..KINDS).filter(|_| random.chance(350)).collect();
+pub(super) fn draw(
+    random: &mut Random,
+    until: At,
+    terms: &Terms,
+    is_cluster: bool,
+) -> Vec<(At, Trouble)> {
+    let kinds = if is_cluster { KINDS } else { ALONE };
+    let enabled: Vec<u64> = (0..kinds).filter(|_| random.chance(350)).collect();
     if enabled.is_empty() {
         return Vec::new();
     }
@@ -243,7 +273,9 @@ fn one(kind: u64, random: &mut Random, terms: &Terms) -> Trouble {
         3 | 4 => Trouble::FreezeServer {
             for_us: around_lease(random),
         },
-        5 => Trouble::TakeOver,
+        5 | 31 | 32 => Trouble::CutStore {
+            for_us: random.skewed(500 * MS, 20 * SECOND),
+        },
         6 => Trouble::StepServer { ms: step(random) },
         7 => Trouble::KillWorker { down_us },
         8 => Trouble::DrainWorker {
@@ -290,6 +322,13 @@ fn one(kind: u64, random: &mut Random, terms: &Terms) -> Trouble {
         },
         27 => Trouble::LateCopies {
             for_us: random.skewed(SECOND, 30 * SECOND),
+        },
+        29 | 33 => Trouble::LeaveServer { down_us },
+        30 | 34 => Trouble::CutWorkers {
+            for_us: around_lease(random),
+        },
+        35 => Trouble::StepStore {
+            ms: random.signed(8_000),
         },
         _ => Trouble::Outage {
             for_us: random.skewed(60 * SECOND, 30 * 3_600 * SECOND),

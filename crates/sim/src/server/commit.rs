@@ -5,10 +5,11 @@
 use std::sync::Arc;
 
 use drumtower_core::change::ChangeSet;
-use drumtower_core::engine::Effect;
+use drumtower_core::engine::{Batch, Effect, Transfer};
 use drumtower_core::fault::{Fault, armed};
 use drumtower_core::model::Now;
-use drumtower_store::{Commit, Store};
+use drumtower_server::driver::boot::Taken;
+use drumtower_store::{Commit, Error, Store};
 
 use super::guarded;
 use crate::check::KeptAway;
@@ -21,9 +22,34 @@ pub struct Flight {
     pub(super) seq: u64,
     changes: Arc<ChangeSet>,
     pub(super) effects: Vec<Effect>,
+    cargo: Cargo,
     /// An answer did not come: a copy may live.
     unknown: bool,
     pause_us: u64,
+}
+
+/// What a commit is for.
+pub enum Cargo {
+    Batch,
+    /// Segments move, and so much is owned then.
+    Move(Box<(Transfer, Taken)>),
+}
+
+impl Flight {
+    pub(super) fn new(changes: ChangeSet, effects: Vec<Effect>, cargo: Cargo) -> Self {
+        Self {
+            seq: changes.seq,
+            changes: Arc::new(changes),
+            effects,
+            cargo,
+            unknown: false,
+            pause_us: 5 * MS,
+        }
+    }
+
+    pub(super) fn moves(&self) -> bool {
+        matches!(self.cargo, Cargo::Move(_))
+    }
 }
 
 /// What became of a commit.
@@ -48,21 +74,27 @@ impl World {
         if live.flight.is_some() {
             return Ok(false);
         }
-        let kept = KeptAway::of(&live.engine.workers(now));
+        let (kept, owned) = (KeptAway::of(&live.engine.workers(now)), live.engine.owned());
         let engine = &mut live.engine;
         let Some(batch) = guarded(move || engine.take_batch(now))? else {
             return Ok(false);
         };
+        if let Some(changes) = &batch.changes {
+            self.check_kept_away(&kept, &owned, changes);
+        }
+        self.send(server, life, batch);
+        Ok(true)
+    }
+
+    pub(super) fn send(&mut self, server: usize, life: Life, batch: Batch) {
         let Some(changes) = batch.changes else {
             self.check_uncommitted(&batch.effects);
-            self.perform(server, life, batch.effects);
-            return Ok(true);
+            return self.perform(server, life, batch.effects);
         };
-        self.check_kept_away(&kept, &changes);
-        let seq = changes.seq;
         note!(
             self,
-            "server {server} sends commit {seq}: {} rows, {} effects",
+            "server {server} sends commit {}: {} rows, {} effects",
+            changes.seq,
             changes.len(),
             batch.effects.len()
         );
@@ -71,17 +103,36 @@ impl World {
             let early = std::mem::take(&mut effects);
             self.perform(server, life, early);
         }
+        self.submit_first(server, life, Flight::new(changes, effects, Cargo::Batch));
+    }
+
+    pub(super) fn submit_first(&mut self, server: usize, life: Life, flight: Flight) {
         if let Some(live) = self.servers[server].live(life) {
-            live.flight = Some(Flight {
-                seq,
-                changes: Arc::new(changes),
-                effects,
-                unknown: false,
-                pause_us: 5 * MS,
-            });
+            live.flight = Some(flight);
             self.submit(server, life);
         }
-        Ok(true)
+    }
+
+    /// A process ends with this commit: it is sent once, whatever becomes of it.
+    pub(super) fn submit_last(&mut self, server: usize, life: Life, changes: Arc<ChangeSet>) {
+        if self.servers[server].storeless > self.at {
+            return;
+        }
+        let slow = match self.random.chance(100) {
+            true => 8 * SECOND,
+            false => 4 * MS,
+        };
+        let at = self.at.plus(self.random.skewed(100, slow));
+        self.push(
+            at,
+            Event::Reach {
+                server,
+                life,
+                changes,
+                answered: false,
+                outlives: true,
+            },
+        );
     }
 
     /// Sends the commit in flight, for the first time or again.
@@ -117,6 +168,14 @@ impl World {
             seq,
             answer,
         };
+        if self.servers[server].storeless > at {
+            let silence = self.random.between(200 * MS, 2 * SECOND);
+            // The way back may be the one that is cut.
+            if self.random.chance(200) {
+                self.push(at.plus(latency), reach(false, true));
+            }
+            return self.push(at.plus(silence), told(Answer::Unknown));
+        }
         match trouble {
             None => self.push(at.plus(latency), reach(true, outlives)),
             Some(CommitTrouble::Slow) => {
@@ -174,6 +233,11 @@ impl World {
                 );
                 Answer::Fenced
             }
+            // Somebody was faster.
+            Err(Error::Invariant(why)) if self.takes(changes) => {
+                note!(self, "commit {seq} moves nothing: {why}");
+                Answer::Refused
+            }
             Err(error) => {
                 self.checks.find("store", format!("commit {seq}: {error}"));
                 return;
@@ -224,11 +288,17 @@ impl World {
     }
 
     pub(crate) fn resubmit(&mut self, server: usize, life: Life, seq: u64) {
-        let flight = self.servers[server]
-            .live(life)
-            .and_then(|live| live.flight.as_ref());
-        if flight.is_some_and(|flight| flight.seq == seq) {
-            self.submit(server, life);
+        let Some(live) = self.servers[server].live(life) else {
+            return;
+        };
+        let Some(flight) = live.flight.as_ref().filter(|flight| flight.seq == seq) else {
+            return;
+        };
+        // Whoever is to stop gives up what does not go through.
+        match (live.stopping.is_some(), flight.unknown) {
+            (false, _) => self.submit(server, life),
+            (true, false) => self.landed(server, life, Outcome::Never),
+            (true, true) => self.landed(server, life, Outcome::Unknown),
         }
     }
 
@@ -265,6 +335,9 @@ impl World {
         let Some(flight) = live.flight.take() else {
             return;
         };
+        if let Cargo::Move(moved) = &flight.cargo {
+            return self.moved(server, life, outcome, moved);
+        }
         match outcome {
             Outcome::Done => {
                 let engine = &mut live.engine;
@@ -283,6 +356,25 @@ impl World {
             Outcome::Unknown => {
                 live.flight = Some(flight);
                 self.reset(server, "the outcome of a commit stays unknown");
+            }
+        }
+    }
+
+    fn moved(
+        &mut self,
+        server: usize,
+        life: Life,
+        outcome: Outcome,
+        (change, taken): &(Transfer, Taken),
+    ) {
+        match outcome {
+            Outcome::Done => self.share_changed(server, life, change, *taken),
+            Outcome::Never => {
+                note!(self, "server {server} has moved nothing");
+                self.wake_server(server);
+            }
+            Outcome::DoneAndDeposed | Outcome::Unknown => {
+                self.reset(server, "starting anew after segments were to be moved");
             }
         }
     }

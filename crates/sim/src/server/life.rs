@@ -3,10 +3,12 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use drumtower_core::engine::{
-    Command, Effect, Engine, Input, LoadRequest, Loaded, Step, StreamId, Ticket, WorkerEvent,
+    Command, Effect, Engine, Input, Legacy, LoadRequest, Loaded, Step, StreamId, Ticket, Transfer,
+    WorkerEvent,
 };
 use drumtower_core::model::{Actor, MonoMs, Now};
 use drumtower_server::driver::load::load;
+use drumtower_server::driver::shares::Look;
 
 use super::commit::Flight;
 use super::{Phase, guarded};
@@ -25,7 +27,7 @@ pub struct Loop {
     pub(super) queue: VecDeque<Work>,
     pub(super) flight: Option<Flight>,
     /// Answers of loads that wait for room in a batch.
-    parked_loads: VecDeque<(Loaded, Option<Box<Input>>)>,
+    parked_loads: VecDeque<LoadAnswer>,
     pub(super) streams: BTreeMap<StreamId, ConnId>,
     pub(super) tickets: BTreeMap<Ticket, CallId>,
     waiting: usize,
@@ -34,6 +36,29 @@ pub struct Loop {
     /// The turn that counts.
     turn: u64,
     turn_at: At,
+    /// Which of this life's engines this one is.
+    pub(super) engines: u64,
+    /// What is to move as soon as nothing is in flight.
+    pub(super) change: Option<Transfer>,
+    /// Segments have moved, and what is owned is being read.
+    pub(super) legacy: Option<Box<Legacy>>,
+    /// A look is under way.
+    pub(super) looking: bool,
+    /// When it looks again.
+    pub(super) looked_at: Option<MonoMs>,
+    /// What a look brought, and the engine that looked.
+    pub(super) seen: Option<(u64, Box<Look>)>,
+    /// How often tokens, settings and drains had changed at the last look.
+    pub(super) definitions: Option<u64>,
+    /// It is to end, and stay down for so long.
+    pub(super) stopping: Option<u64>,
+}
+
+/// What was read for an engine, and the command that waits for it.
+struct LoadAnswer {
+    engine: u64,
+    loaded: Result<Box<Loaded>, &'static str>,
+    waiting: Option<Box<Input>>,
 }
 
 /// What came and was not stepped yet.
@@ -65,7 +90,40 @@ impl Loop {
             ticked: MonoMs::default(),
             turn: 0,
             turn_at: At(u64::MAX),
+            engines: 0,
+            change: None,
+            legacy: None,
+            looking: false,
+            looked_at: None,
+            seen: None,
+            definitions: None,
+            stopping: None,
         }
+    }
+
+    /// Whether segments are moving: nothing is stepped.
+    pub(crate) fn is_moving(&self) -> bool {
+        let moves = |flight: &Flight| flight.moves();
+        self.legacy.is_some() || self.flight.as_ref().is_some_and(moves)
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.is_some()
+    }
+
+    /// Whether it could end just now.
+    pub(super) fn is_free(&self) -> bool {
+        self.flight.is_none() && self.legacy.is_none()
+    }
+
+    pub(super) fn take_conns(&mut self) -> Vec<ConnId> {
+        let opening = self.queue.iter().filter_map(|work| match work {
+            Work::Open(_, conn) => Some(*conn),
+            _ => None,
+        });
+        let opening: Vec<ConnId> = opening.collect();
+        let open = std::mem::take(&mut self.streams).into_values();
+        opening.into_iter().chain(open).collect()
     }
 
     /// Callers who wait for an answer.
@@ -82,7 +140,8 @@ impl Loop {
     }
 
     pub(super) fn is_quiet(&self) -> bool {
-        self.flight.is_none() && self.queue.is_empty() && self.tickets.is_empty()
+        let still = self.is_free() && self.change.is_none() && self.stopping.is_none();
+        still && self.queue.is_empty() && self.tickets.is_empty()
     }
 }
 
@@ -124,6 +183,10 @@ impl World {
             self.checks.find("panic", why);
             return;
         }
+        if let Err(why) = self.leave_in_order(server, life) {
+            self.checks.find("panic", why);
+            return;
+        }
         self.sleep(server, life);
     }
 
@@ -131,6 +194,18 @@ impl World {
     fn turn_once(&mut self, server: usize, life: Life) -> Result<(), String> {
         loop {
             let now = self.servers[server].clock.now(self.at);
+            match self.servers[server].live(life) {
+                Some(live) if !live.is_moving() => {}
+                _ => return Ok(()),
+            }
+            self.take_look(server, life, now)?;
+            let Some(live) = self.servers[server].live(life) else {
+                return Ok(());
+            };
+            if live.change.is_some() {
+                return self.finish_engine(server, life, now);
+            }
+            self.look_around(server, life, now);
             let Some(live) = self.servers[server].live(life) else {
                 return Ok(());
             };
@@ -165,17 +240,26 @@ impl World {
         let Some(live) = self.servers[server].live(life) else {
             return;
         };
-        if live.engine.is_full() && live.flight.is_some() {
+        let full = live.engine.is_full() || live.change.is_some();
+        if full && live.flight.is_some() || live.is_moving() {
             return;
         }
         let longest = now.mono.plus(LONGEST_SLEEP_MS);
         let wake = live.engine.next_wakeup(now).unwrap_or(longest).min(longest);
+        let look = live.looked_at.filter(|_| !live.looking);
+        let wake = look.map_or(wake, |look| look.min(wake));
         let at = self.servers[server].clock.when(wake);
         let at = at.max(self.at.plus(50));
         self.turn_server_at(server, at);
     }
 
-    fn step(&mut self, server: usize, life: Life, now: Now, input: Input) -> Result<(), String> {
+    pub(super) fn step(
+        &mut self,
+        server: usize,
+        life: Life,
+        now: Now,
+        input: Input,
+    ) -> Result<(), String> {
         let Some(live) = self.servers[server].live(life) else {
             return Ok(());
         };
@@ -198,8 +282,8 @@ impl World {
             if live.engine.is_full() {
                 return Ok(());
             }
-            if let Some((loaded, waiting)) = live.parked_loads.pop_front() {
-                self.take_loaded(server, life, now, loaded, waiting)?;
+            if let Some(answer) = live.parked_loads.pop_front() {
+                self.take_loaded(server, life, now, answer)?;
                 continue;
             }
             let Some(work) = live.queue.pop_front() else {
@@ -263,9 +347,11 @@ impl World {
         request: LoadRequest,
         waiting: Option<Box<Input>>,
     ) {
-        if let Some(live) = self.servers[server].live(life) {
-            live.loading += 1;
-        }
+        let Some(live) = self.servers[server].live(life) else {
+            return;
+        };
+        live.loading += 1;
+        let engine = live.engines;
         let most = self.load_us();
         let at = self.at.plus(self.random.skewed(50, most));
         self.push(
@@ -273,13 +359,14 @@ impl World {
             Event::Read {
                 server,
                 life,
+                engine,
                 request,
                 waiting,
             },
         );
     }
 
-    fn load_us(&self) -> u64 {
+    pub(super) fn load_us(&self) -> u64 {
         if self.at < self.weather.slow_loads {
             6 * SECOND
         } else {
@@ -290,14 +377,14 @@ impl World {
     /// The store reads; what it found may be old by the time it arrives.
     pub(crate) fn read(
         &mut self,
-        server: usize,
-        life: Life,
+        (server, life, engine): (usize, Life, u64),
         request: &LoadRequest,
         waiting: Option<Box<Input>>,
     ) {
         let failed = std::mem::take(&mut self.weather.load_error);
+        let cut = self.servers[server].storeless > self.at;
         let loaded = match load(&self.reader, request) {
-            _ if failed => Err("the store could not be read"),
+            _ if failed || cut => Err("the store could not be read"),
             Ok(loaded) => loaded.map(Box::new).ok_or("another server took over"),
             Err(error) => {
                 self.checks
@@ -305,13 +392,14 @@ impl World {
                 return;
             }
         };
-        let most = self.load_us();
+        let most = if cut { 3 * SECOND } else { self.load_us() };
         let at = self.at.plus(self.random.skewed(50, most));
         self.push(
             at,
             Event::Loaded {
                 server,
                 life,
+                engine,
                 loaded,
                 waiting,
             },
@@ -320,8 +408,7 @@ impl World {
 
     pub(crate) fn loaded(
         &mut self,
-        server: usize,
-        life: Life,
+        (server, life, engine): (usize, Life, u64),
         loaded: Result<Box<Loaded>, &'static str>,
         waiting: Option<Box<Input>>,
     ) {
@@ -329,27 +416,34 @@ impl World {
             return;
         };
         live.loading -= 1;
-        match loaded {
-            Ok(loaded) => live.parked_loads.push_back((*loaded, waiting)),
-            Err(why) => {
-                self.reset(server, why);
-                return;
-            }
-        }
+        live.parked_loads.push_back(LoadAnswer {
+            engine,
+            loaded,
+            waiting,
+        });
         self.cover("load");
         self.wake_server(server);
     }
 
+    /// What an engine before this one asked for is not known here: the command asks again.
     fn take_loaded(
         &mut self,
         server: usize,
         life: Life,
         now: Now,
-        loaded: Loaded,
-        waiting: Option<Box<Input>>,
+        answer: LoadAnswer,
     ) -> Result<(), String> {
-        self.step(server, life, now, Input::Loaded(loaded))?;
-        if let (Some(input), Some(live)) = (waiting, self.servers[server].live(life)) {
+        let engine = self.servers[server].live(life).map(|live| live.engines);
+        if engine == Some(answer.engine) {
+            match answer.loaded {
+                Ok(loaded) => self.step(server, life, now, Input::Loaded(*loaded))?,
+                Err(why) => {
+                    self.reset(server, why);
+                    return Ok(());
+                }
+            }
+        }
+        if let (Some(input), Some(live)) = (answer.waiting, self.servers[server].live(life)) {
             live.waiting -= 1;
             live.queue.push_front(Work::Again(input));
         }
@@ -360,7 +454,7 @@ impl World {
     pub(crate) fn reset(&mut self, server: usize, why: &str) {
         note!(self, "server {server} starts anew: {why}");
         let node = &mut self.servers[server];
-        let Phase::Ready(mut live) = std::mem::replace(&mut node.phase, Phase::Standby) else {
+        let Phase::Ready(mut live) = std::mem::replace(&mut node.phase, Phase::Down) else {
             return;
         };
         node.believed_offset = Some(live.engine.believed_offset());
@@ -376,13 +470,12 @@ impl World {
         for call in live.calls() {
             self.answer(call, Said::NotReady);
         }
-        let opening = live.queue.iter().filter_map(|work| match work {
-            Work::Open(_, conn) => Some(*conn),
-            _ => None,
-        });
-        let open: Vec<ConnId> = opening.chain(live.streams.into_values()).collect();
+        let open = live.take_conns();
         for conn in open {
             self.close_stream(conn, "starting anew", true);
+        }
+        if let Some(down_us) = live.stopping {
+            return self.push(self.at.plus(down_us), Event::StartServer { server });
         }
         let pause = self.random.between(50 * MS, 2 * SECOND);
         self.begin_life(server, pause);

@@ -1,8 +1,13 @@
 //! A server: the real engine, driven as the driver does it.
 //!
 //! ```text
-//! down ──start──► booting ──take-over, then read──► ready ──reset──► booting, or standing by when another owns
+//! down ──start──► booting: joins, then reads ──► ready ──reset──► booting
+//!   ▲                                             │ ▲
+//!   └──────────────────leaves, dies───────────────┘ └── its share changes (`moving`)
 //! ```
+//!
+//! A server that is alone takes everything on an embedded store; several on one store each keep their share, by the
+//! driver's own looks and plans.
 //!
 //! The loop follows the driver's rules: one commit in flight, the identical set again when no answer came, effects after
 //! their commit, loads tagged with the last acknowledged commit, a command that needs rows steps again when they are
@@ -10,14 +15,17 @@
 
 mod commit;
 mod life;
+mod moving;
 mod perform;
+mod reading;
 mod streams;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use drumtower_core::engine::{self, Boot, Engine};
+use drumtower_core::engine;
 use drumtower_core::model::Member;
-use drumtower_server::driver::boot::{self, Taken};
+use drumtower_server::driver::boot;
+use drumtower_store::Error;
 
 use crate::clock::{At, Clock, MS, SECOND};
 use crate::plan::ServerPlan;
@@ -31,6 +39,10 @@ pub struct Server {
     pub(crate) options: engine::Options,
     pub(crate) phase: Phase,
     pub(crate) frozen: At,
+    /// It does not reach the store before this.
+    pub(crate) storeless: At,
+    /// No worker reaches it before this.
+    pub(crate) unreachable: At,
     /// After so many more effects it dies, and is down for so long.
     pub(crate) dies_after: Option<(u32, u64)>,
     /// What the last life of this process believed of the wall clock.
@@ -41,7 +53,6 @@ pub struct Server {
 
 pub enum Phase {
     Down,
-    Standby,
     Booting(Life),
     Ready(Box<Loop>),
 }
@@ -53,6 +64,8 @@ impl Server {
             options: plan.options.clone(),
             phase: Phase::Down,
             frozen: At(0),
+            storeless: At(0),
+            unreachable: At(0),
             dies_after: None,
             believed_offset: None,
             streams: 0,
@@ -83,7 +96,11 @@ pub(crate) fn guarded<T>(piece: impl FnOnce() -> T) -> Result<T, String> {
 }
 
 impl World {
-    /// A process is started: it boots if it is the one that should.
+    /// Several servers on one store.
+    pub(crate) fn is_cluster(&self) -> bool {
+        self.servers.len() > 1
+    }
+
     pub(crate) fn start_server(&mut self, server: usize) {
         if !matches!(self.servers[server].phase, Phase::Down) {
             return;
@@ -96,93 +113,58 @@ impl World {
     }
 
     pub(crate) fn begin_life(&mut self, server: usize, after_us: u64) {
-        if self.owner != server {
-            self.servers[server].phase = Phase::Standby;
-            note!(self, "server {server} stands by");
-            return;
-        }
         let life = Life(self.number());
         self.servers[server].phase = Phase::Booting(life);
         let at = self.at.plus(after_us + self.random.skewed(100, 20 * MS));
-        self.push(at, Event::TakeOver { server, life });
+        self.push(at, Event::Join { server, life });
     }
 
     fn is_booting(&self, server: usize, life: Life) -> bool {
         matches!(self.servers[server].phase, Phase::Booting(booting) if booting == life)
     }
 
-    pub(crate) fn take_over(&mut self, server: usize, life: Life) {
+    fn member(&self, server: usize) -> Member {
+        let alone = Member::alone(&self.servers[server].options.server.0);
+        Member {
+            address: self.is_cluster().then(|| address(server)),
+            ..alone
+        }
+    }
+
+    pub(crate) fn join(&mut self, server: usize, life: Life) {
         if !self.is_booting(server, life) {
             return;
         }
-        let options = &self.servers[server].options;
-        let member = Member::alone(&options.server.0);
-        let took = boot::take(&member, options.session_ms, &mut self.store, &self.reader);
-        let taken = match took {
-            Ok(taken) => taken,
+        if self.servers[server].storeless > self.at {
+            let pause = self.random.between(50 * MS, 2 * SECOND);
+            return self.begin_life(server, pause);
+        }
+        let (member, extend_ms) = (self.member(server), self.servers[server].options.session_ms);
+        let (store, reader) = (&mut self.store, &self.reader);
+        let took = match self.servers.len() {
+            1 => boot::take(&member, extend_ms, store, reader),
+            _ => boot::join(&member, extend_ms, store, reader),
+        };
+        match took {
+            Ok(taken) => {
+                note!(
+                    self,
+                    "server {server} begins session {} with {:?}",
+                    taken.session.0,
+                    taken.segments
+                );
+                self.check_joined(server, &taken);
+                self.begin_reading(server, life, taken);
+            }
+            Err(Error::Busy(why)) if self.is_cluster() => {
+                note!(self, "server {server} cannot join: {why}");
+                let pause = self.random.between(50 * MS, 2 * SECOND);
+                self.begin_life(server, pause);
+            }
             Err(error) => {
-                self.checks
-                    .find("boot", format!("a take-over did not go through: {error}"));
-                return;
+                let words = format!("a session did not begin: {error}");
+                self.checks.find("boot", words);
             }
-        };
-        note!(
-            self,
-            "server {server} takes over as session {}",
-            taken.session.0
-        );
-        self.checks.taken_over(taken.session);
-        let most = if self.at < self.weather.slow_loads {
-            3 * SECOND
-        } else {
-            20 * MS
-        };
-        let at = self.at.plus(self.random.skewed(100, most));
-        self.push(
-            at,
-            Event::ReadBoot {
-                server,
-                life,
-                taken,
-            },
-        );
-    }
-
-    pub(crate) fn read_boot(&mut self, server: usize, life: Life, taken: Taken) {
-        if !self.is_booting(server, life) {
-            return;
-        }
-        match boot::read(&self.reader, taken) {
-            Ok(boot) => {
-                let at = self.at.plus(self.random.skewed(100, 20 * MS));
-                let boot = Box::new(boot);
-                self.push(at, Event::Booted { server, life, boot });
-            }
-            Err(error) => self
-                .checks
-                .find("boot", format!("the store could not be read: {error}")),
-        }
-    }
-
-    pub(crate) fn booted(&mut self, server: usize, life: Life, boot: Boot) {
-        if !self.is_booting(server, life) {
-            return;
-        }
-        self.cover("boot");
-        let node = &mut self.servers[server];
-        let now = node.clock.now(self.at);
-        let boot = Boot {
-            believed_offset: node.believed_offset,
-            ..boot
-        };
-        let options = node.options.clone();
-        match guarded(move || Engine::boot(options, now, boot)) {
-            Ok(engine) => {
-                note!(self, "server {server} is ready");
-                self.servers[server].phase = Phase::Ready(Box::new(Loop::new(life, engine)));
-                self.wake_server(server);
-            }
-            Err(why) => self.checks.find("panic", format!("at boot: {why}")),
         }
     }
 
@@ -204,32 +186,20 @@ impl World {
         for conn in self.conns_of_server(server) {
             self.drop_side(conn, Side::Server);
         }
-        // Whoever is meant to own comes back; sometimes the other takes its place instead.
-        if self.owner == server && self.servers.len() > 1 && self.random.chance(400) {
-            self.elect_another();
-        }
         self.push(self.at.plus(down_us), Event::StartServer { server });
     }
 
-    /// Another server is to own the segments, whatever the present owner thinks.
-    pub(crate) fn elect_another(&mut self) {
-        let others = self.servers.len() as u64;
-        self.owner = (self.owner + 1) % others as usize;
-        let server = self.owner;
-        note!(self, "server {server} is elected");
-        match self.servers[server].phase {
-            Phase::Standby => self.begin_life(server, 0),
-            // The only one there is takes over from itself.
-            Phase::Ready(_) if others == 1 => self.reset(server, "elected anew"),
-            Phase::Down | Phase::Booting(_) | Phase::Ready(_) => {}
-        }
-    }
-
-    /// Whether it is ready and has nothing in its hands.
-    pub(crate) fn is_quiet(&self, server: usize) -> bool {
-        match &self.servers[server].phase {
+    /// Whether all are ready and have nothing in their hands.
+    pub(crate) fn is_quiet(&self) -> bool {
+        let quiet = |server: &Server| match &server.phase {
             Phase::Ready(live) => live.is_quiet(),
             _ => false,
-        }
+        };
+        self.servers.iter().all(quiet)
     }
+}
+
+/// Where a server of a cluster is reached.
+pub(crate) fn address(server: usize) -> String {
+    format!("http://server-{server}:7070")
 }

@@ -1,6 +1,6 @@
 //! Performs effects after their commit. It decides nothing; it may die between any two.
 
-use drumtower_core::engine::{Effect, ToWorker};
+use drumtower_core::engine::{Effect, Refusal, ToWorker};
 use drumtower_proto::PROTOCOL_MAX;
 use drumtower_server::grpc::outgoing::{Greeting, write};
 
@@ -24,7 +24,12 @@ impl World {
             };
             match effect {
                 Effect::Reply { ticket, reply } => {
-                    if let Some(call) = live.tickets.remove(&ticket) {
+                    let Some(call) = live.tickets.remove(&ticket) else {
+                        continue;
+                    };
+                    if let Err(Refusal::Elsewhere(_)) = reply {
+                        self.forward(call);
+                    } else {
                         self.answer(call, Said::Answer(Box::new(reply)));
                     }
                 }
@@ -55,6 +60,8 @@ impl World {
             server: self.servers[server].options.server.to_string(),
             wall_ms: self.servers[server].clock.now(self.at).wall.0,
             servers: Vec::new(),
+            address: String::new(),
+            owners: Vec::new(),
         };
         let body = write(message, Some(&greeting));
         self.send_down(conn, body);

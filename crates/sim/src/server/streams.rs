@@ -69,6 +69,10 @@ impl World {
         let Phase::Ready(live) = &mut self.servers[server].phase else {
             return;
         };
+        if live.stopping.is_some() {
+            self.close_stream(id, "the server is stopping", true);
+            return;
+        }
         let life = live.life;
         live.queue.push_back(Work::Open(stream, id));
         live.queue
@@ -101,7 +105,8 @@ impl World {
             WorkerEvent::Disconnected => Some("disconnect"),
             _ => None,
         };
-        let Some(live) = self.servers[server].live(life) else {
+        let present = self.servers[server].live(life);
+        let Some(live) = present.filter(|live| live.stopping.is_none()) else {
             return;
         };
         live.queue.push_back(Work::Event(stream, event));

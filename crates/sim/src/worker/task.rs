@@ -17,6 +17,8 @@ pub struct Task {
     pub(crate) attempt: u32,
     pub(crate) fence: u64,
     pub(crate) weight: u32,
+    /// The server that gave it.
+    pub(crate) from: Option<usize>,
     pub(crate) nominal: Option<WallMs>,
     pub(crate) due: WallMs,
     /// It must not run beyond this on its worker's clock.
@@ -47,6 +49,8 @@ impl World {
             self.plan.shape.is_quiet(),
         );
         let node = &mut self.workers[worker];
+        let home = node.live(process).and_then(|it| it.session.home(attempt));
+        let from = home.and_then(|home| node.server_of(home));
         let (refused, deaf) = (node.random.chance(8), node.shape.deaf_permille);
         let starts_us = node.random.skewed(10, 80 * MS);
         let lasts_us = match quiet {
@@ -73,6 +77,7 @@ impl World {
             attempt: named.attempt,
             fence: named.fence,
             weight: assign.weight,
+            from,
             nominal: assign.nominal_wall_ms.map(WallMs),
             due: WallMs(assign.due_wall_ms),
             deadline,
@@ -212,8 +217,14 @@ impl World {
         }
     }
 
-    /// The lease of a worker is prolonged. What was over when the echoed heartbeat was sent stays over.
-    pub(super) fn extend_tasks(&mut self, worker: usize, process: Process, deadline: MonoMs) {
+    /// The leases of these are prolonged. What was over when the echoed heartbeat was sent stays over.
+    pub(super) fn extend_tasks(
+        &mut self,
+        worker: usize,
+        process: Process,
+        attempts: &[Attempt],
+        deadline: MonoMs,
+    ) {
         let mono = self.workers[worker].clock.mono(self.at);
         let lease_ms = self.servers[0].options.terms.lease_ms;
         let sent = MonoMs(deadline.0.saturating_sub(lease_ms));
@@ -221,7 +232,10 @@ impl World {
             return;
         };
         let mut revived = Vec::new();
-        for task in live.tasks.values_mut() {
+        for attempt in attempts {
+            let Some(task) = live.tasks.get_mut(attempt) else {
+                continue;
+            };
             if sent < task.deadline || armed(Fault::RenewedAfterExpiry) {
                 let revives = task.deadline <= mono && mono < deadline;
                 revived.extend(revives.then_some(task.run));

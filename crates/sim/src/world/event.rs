@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use drumtower_core::change::ChangeSet;
 use drumtower_core::engine::{Boot, Input, LoadRequest, Loaded};
+use drumtower_core::model::SessionId;
 use drumtower_proto::worker::v1 as wire;
 use drumtower_sdk::session::Attempt;
 use drumtower_server::driver::boot::Taken;
+use drumtower_server::driver::shares::Look;
 
 use super::net::ConnId;
 use crate::client::{CallId, Deed, Said};
@@ -34,19 +36,35 @@ pub enum Event {
     StartServer {
         server: usize,
     },
-    TakeOver {
+    Join {
         server: usize,
         life: Life,
     },
+    /// What a server owns is read, when so much more time has passed.
     ReadBoot {
         server: usize,
         life: Life,
         taken: Taken,
+        left_us: u64,
     },
     Booted {
         server: usize,
         life: Life,
         boot: Box<Boot>,
+    },
+    /// The store is asked who is there.
+    Look {
+        server: usize,
+        life: Life,
+        session: SessionId,
+        engine: u64,
+        known: Option<u64>,
+    },
+    Looked {
+        server: usize,
+        life: Life,
+        engine: u64,
+        look: Option<Box<Look>>,
     },
     Turn {
         server: usize,
@@ -78,18 +96,21 @@ pub enum Event {
     Read {
         server: usize,
         life: Life,
+        engine: u64,
         request: LoadRequest,
         waiting: Option<Box<Input>>,
     },
     Loaded {
         server: usize,
         life: Life,
+        engine: u64,
         loaded: Result<Box<Loaded>, &'static str>,
         waiting: Option<Box<Input>>,
     },
     Dial {
         worker: usize,
         process: Process,
+        server: usize,
     },
     /// A call for a stream reaches the server.
     Dialled {
@@ -212,7 +233,8 @@ pub enum Side {
 impl Event {
     pub fn place(&self) -> Place {
         match self {
-            Self::TakeOver { server, .. }
+            Self::Join { server, .. }
+            | Self::Looked { server, .. }
             | Self::ReadBoot { server, .. }
             | Self::Booted { server, .. }
             | Self::Turn { server, .. }
@@ -235,6 +257,7 @@ impl Event {
             Self::StartServer { .. }
             | Self::Reach { .. }
             | Self::Read { .. }
+            | Self::Look { .. }
             | Self::StartWorker { .. }
             | Self::CutUp { .. }
             | Self::Flap { .. }

@@ -16,7 +16,7 @@ use drumtower_store::memory::{Memory, Reader};
 
 use crate::check::Checks;
 use crate::client::{Call, CallId, Client};
-use crate::clock::At;
+use crate::clock::{At, Clock};
 use crate::coverage::Coverage;
 use crate::plan::Plan;
 use crate::random::Random;
@@ -35,10 +35,10 @@ pub struct World {
     pub(crate) plan: Plan,
     pub(crate) store: Memory,
     pub(crate) reader: Reader,
-    store_clock: Arc<AtomicI64>,
+    /// What the clock of the store shows.
+    store_wall: Arc<AtomicI64>,
+    pub(crate) store_clock: Clock,
     pub(crate) servers: Vec<Server>,
-    /// Which server is meant to own the segments.
-    pub(crate) owner: usize,
     pub(crate) workers: Vec<Worker>,
     pub(crate) conns: BTreeMap<ConnId, Conn>,
     pub(crate) clients: Vec<Client>,
@@ -55,7 +55,7 @@ pub struct World {
 }
 
 /// Far more than happens in the busiest world.
-const MOST_EVENTS: u64 = 2_000_000;
+const MOST_EVENTS: u64 = 5_000_000;
 
 macro_rules! note {
     ($world:expr, $($words:tt)*) => {
@@ -68,10 +68,15 @@ impl World {
     pub fn new(seed: u64, keep_trace: bool) -> Self {
         let mut random = Random::new(seed);
         let plan = Plan::draw(&mut random);
-        let begins = plan.servers[0].clock.now(At(0)).wall;
-        let store_clock = Arc::new(AtomicI64::new(begins.0));
-        let read = Arc::clone(&store_clock);
+        let store_clock = plan.store_clock.clone();
+        let begins = store_clock.now(At(0)).wall;
+        let store_wall = Arc::new(AtomicI64::new(begins.0));
+        let read = Arc::clone(&store_wall);
         let store = Memory::with_clock(Arc::new(move || WallMs(read.load(Ordering::Relaxed))));
+        let store = match plan.servers.len() {
+            1 => store,
+            _ => store.share(),
+        };
         let reader = store.reader();
         let servers = plan.servers.iter().map(Server::new).collect();
         let workers = plan
@@ -90,9 +95,9 @@ impl World {
             random,
             store,
             reader,
+            store_wall,
             store_clock,
             servers,
-            owner: 0,
             workers,
             conns: BTreeMap::new(),
             clients,
@@ -155,14 +160,23 @@ impl World {
                 let words = format!("{MOST_EVENTS} things happened and there is no end to it");
                 self.checks.find("V16", words);
             }
-            let wall = self.servers[0].clock.now(at).wall.0;
-            self.store_clock.store(wall, Ordering::Relaxed);
+            let wall = self.store_now();
+            self.store_wall.store(wall.0, Ordering::Relaxed);
             match self.frozen(&event) {
                 // With its number, so that what came before it still does when the frost is prolonged.
                 Some(until) => drop(self.queue.insert((until, number), event)),
                 None => self.happen(event),
             }
         }
+    }
+
+    /// By the store's clock: an embedded store has none but its server's.
+    pub(crate) fn store_now(&self) -> WallMs {
+        let clock = match self.is_cluster() {
+            true => &self.store_clock,
+            false => &self.servers[0].clock,
+        };
+        clock.now(self.at).wall
     }
 
     pub(crate) fn finish(&mut self) {
@@ -199,12 +213,26 @@ impl World {
     fn happen(&mut self, event: Event) {
         match event {
             Event::StartServer { server } => self.start_server(server),
-            Event::TakeOver { server, life } => self.take_over(server, life),
+            Event::Join { server, life } => self.join(server, life),
             Event::ReadBoot {
                 server,
                 life,
                 taken,
-            } => self.read_boot(server, life, taken),
+                left_us,
+            } => self.read_boot(server, life, taken, left_us),
+            Event::Look {
+                server,
+                life,
+                session,
+                engine,
+                known,
+            } => self.look((server, life), session, engine, known),
+            Event::Looked {
+                server,
+                life,
+                engine,
+                look,
+            } => self.looked(server, life, engine, look),
             Event::Booted { server, life, boot } => self.booted(server, life, *boot),
             Event::Turn {
                 server,
@@ -228,16 +256,22 @@ impl World {
             Event::Read {
                 server,
                 life,
+                engine,
                 request,
                 waiting,
-            } => self.read(server, life, &request, waiting),
+            } => self.read((server, life, engine), &request, waiting),
             Event::Loaded {
                 server,
                 life,
+                engine,
                 loaded,
                 waiting,
-            } => self.loaded(server, life, loaded, waiting),
-            Event::Dial { worker, process } => self.dial(worker, process),
+            } => self.loaded((server, life, engine), loaded, waiting),
+            Event::Dial {
+                worker,
+                process,
+                server,
+            } => self.dial(worker, process, server),
             Event::Dialled { conn } => self.dialled(conn),
             Event::Opened { conn, accepted } => self.opened(conn, accepted),
             Event::Up { conn, messages } => self.up(conn, messages),

@@ -4,9 +4,11 @@
 //! notices and lets go. Nothing is repeated or reordered within a stream; across streams of one worker everything is.
 
 use drumtower_proto::worker::v1 as wire;
+use drumtower_sdk::session::LinkId;
 
 use super::World;
 use super::event::{Event, Life, Process, Side};
+use crate::check::Ledger;
 use crate::clock::{At, MS, SECOND};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,12 +20,16 @@ pub struct Conn {
     pub worker: usize,
     pub process: Process,
     pub server: usize,
+    /// The session's name for the way to that server.
+    pub link: LinkId,
     /// The life of the server's loop that opened it; `None` before the hello.
     pub life: Option<Life>,
     /// The engine's name for it.
     pub stream: Option<drumtower_core::engine::StreamId>,
     /// The worker's number of it.
     pub number: u64,
+    /// The credit that was given on it.
+    pub ledger: Ledger,
     pub up: Way,
     pub down: Way,
     /// The server has let go of it.

@@ -60,7 +60,7 @@ impl World {
         self.coverage.troubles[trouble.index()] += 1;
         let until = self.at.plus(trouble.lasts_us());
         self.weather.felt.push((trouble.index(), until));
-        let (server, worker) = (self.owner, self.any_worker());
+        let (server, worker) = (self.any_server(), self.any_worker());
         match trouble {
             Trouble::CrashServer { down_us } => self.crash_server(server, down_us),
             Trouble::CrashAmidEffects { effects, down_us } => {
@@ -70,7 +70,12 @@ impl World {
                 let node = &mut self.servers[server];
                 node.frozen = node.frozen.max(self.at.plus(for_us));
             }
-            Trouble::TakeOver => self.elect_another(),
+            Trouble::CutStore { for_us } => {
+                self.servers[server].storeless = self.at.plus(for_us);
+            }
+            Trouble::CutWorkers { for_us } => self.cut_workers(server, for_us),
+            Trouble::LeaveServer { down_us } => self.stop_server(server, down_us),
+            Trouble::StepStore { ms } => self.store_clock.step(ms),
             Trouble::StepServer { ms } => {
                 self.look_at_clocks();
                 self.checks.clock_stepped(ms);
@@ -111,7 +116,7 @@ impl World {
             }
             Trouble::LateEchoes { for_us, latency_us } => {
                 self.workers[worker].hears_late = (self.at.plus(for_us), latency_us);
-                if let Some(conn) = self.workers[worker].conn {
+                if let Some(conn) = self.any_conn(worker) {
                     let at = self.at.plus(self.random.between(SECOND, for_us));
                     let noticed = [30 * SECOND, 30 * SECOND];
                     self.push(at, Event::CutUp { conn, noticed });
@@ -123,7 +128,7 @@ impl World {
                     self.random.between(SECOND, 20 * SECOND),
                     self.random.between(SECOND, 20 * SECOND),
                 ];
-                self.cut_of(worker, true, true, noticed);
+                self.cut_all_of(worker, noticed);
             }
             Trouble::SlowNetwork { for_us, latency_us } => {
                 self.weather.slow_network = (self.at.plus(for_us), latency_us);
@@ -158,12 +163,30 @@ impl World {
         }
     }
 
+    fn any_server(&mut self) -> usize {
+        match self.servers.len() {
+            1 => 0,
+            count => self.random.below(count as u64) as usize,
+        }
+    }
+
+    fn cut_workers(&mut self, server: usize, for_us: u64) {
+        self.servers[server].unreachable = self.at.plus(for_us);
+        for conn in self.conns_of_server(server) {
+            let noticed = [
+                self.random.between(SECOND, 20 * SECOND),
+                self.random.between(SECOND, 20 * SECOND),
+            ];
+            self.cut(conn, true, true, noticed);
+        }
+    }
+
     fn any_worker(&mut self) -> usize {
         self.random.below(self.workers.len() as u64) as usize
     }
 
     fn cut_of(&mut self, worker: usize, up: bool, down: bool, noticed: [u64; 2]) {
-        if let Some(conn) = self.workers[worker].conn {
+        if let Some(conn) = self.any_conn(worker) {
             self.cut(conn, up, down, noticed);
         }
     }
@@ -206,6 +229,8 @@ impl World {
         self.look_at_clocks();
         for server in &mut self.servers {
             server.dies_after = None;
+            server.storeless = At(0);
+            server.unreachable = At(0);
             self.checks.clock_stepped(server.clock.set_right());
         }
         for worker in &mut self.workers {
@@ -213,6 +238,7 @@ impl World {
             worker.hears_late = (At(0), 0);
             worker.clock.set_right();
         }
+        self.store_clock.set_right();
         let live = self.live_runs();
         let lease_us = self.servers[0].options.terms.lease_ms * MS;
         // One after the other, each at the slowest rate and tried again.
@@ -270,8 +296,8 @@ impl World {
             .filter(|job| job.row.paused.is_none() && !job.version.spec.schedule.is_empty())
             .collect();
         let runs = self.due_runs();
-        let connected = self.workers.iter().all(Worker::is_connected);
-        let quiet = self.calls.is_empty() && connected && self.is_quiet(self.owner);
+        let connected = self.all_connected();
+        let quiet = self.calls.is_empty() && connected && self.is_quiet();
         let filling = self.idle_backfills();
         let untold = self.reader.endings(&SegmentSet::ALL, 1);
         let told = untold.is_ok_and(|endings| endings.is_empty());
@@ -288,12 +314,12 @@ impl World {
                 .map(|run| format!("{} {} parked {:?}", run.id, run.state.as_str(), run.parked))
                 .collect();
             let words = format!(
-                "not drained: {} jobs not paused, {} runs ({}), backfills without runs {filling:?}, all workers connected: {connected}, {} calls open, all ends told: {told}, server quiet: {}",
+                "not drained: {} jobs not paused, {} runs ({}), backfills without runs {filling:?}, all workers connected: {connected}, {} calls open, all ends told: {told}, servers quiet: {}",
                 busy.len(),
                 runs.len(),
                 some.join(", "),
                 self.calls.len(),
-                self.is_quiet(self.owner),
+                self.is_quiet(),
             );
             self.checks.find("V16", words);
             return;
@@ -302,6 +328,12 @@ impl World {
             self.tidy_up(busy, &runs);
         }
         self.push(self.at.plus(2 * SECOND), Event::Poll);
+    }
+
+    fn all_connected(&self) -> bool {
+        let servers = 0..self.servers.len();
+        let to_all = |worker: &Worker| servers.clone().all(|it| worker.is_connected_to(it));
+        self.workers.iter().all(to_all)
     }
 
     /// Runs that have not ended and whose time has come, or that are tried again soon.
@@ -331,7 +363,7 @@ impl World {
 
     /// Whether a run is to start later, and later than it is soon tried again.
     fn is_put_off(&self, run: &Run) -> bool {
-        let now = self.servers[self.owner].clock.now(self.at).wall;
+        let now = self.wall_at(run.id.segment());
         let soon = match run.attempts.is_empty() {
             true => now,
             false => now.plus(SOON_MS),
