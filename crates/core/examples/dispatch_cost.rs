@@ -92,6 +92,7 @@ impl Bench {
             enforcement: Default::default(),
             handlers: handlers.chain(["busy".to_owned()]).collect(),
             capacity: CAPACITY,
+            links: false,
         }));
         bench.beat();
         let total = bench.granted;

@@ -10,8 +10,8 @@ use crate::model::{
     AfterRow, AuditEntry, AuditId, BackfillId, BackfillRow, BreakerRow, CalendarRef,
     CalendarVersion, Checkpoint, Counters, DrainRow, Ending, GateKey, IdempotencyEntry,
     IdempotencyHash, JobId, JobRow, JobVersion, LockRef, LockRow, NamespaceName, QueueRef,
-    QueueRow, RateRow, Run, RunId, ScheduleRow, SegmentId, SegmentRow, SessionId, SettingKey,
-    SettingRow, SweepCause, SweepRow, TokenId, TokenRow, Unfired, WallMs, WorkerRef,
+    QueueRow, RateRow, Run, RunId, ScheduleRow, SegmentId, SegmentRow, SegmentSet, SessionId,
+    SettingKey, SettingRow, SweepCause, SweepRow, TokenId, TokenRow, Unfired, WallMs, WorkerRef,
 };
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -62,6 +62,8 @@ pub struct ChangeSet {
     pub locks: BTreeMap<LockRef, Option<LockRow>>,
     /// Inserted, replaced, or deleted when there is none any more.
     pub drains: BTreeMap<WorkerRef, Option<DrainRow>>,
+    /// Segments that belong together from now on; a store that only one server can have open need not know.
+    pub ties: SegmentSet,
     pub letters: BTreeMap<RunId, LetterChange>,
     pub backfills: BTreeMap<BackfillId, BackfillChange>,
     /// Always inserts.
@@ -152,6 +154,7 @@ impl ChangeSet {
             + self.rates.len()
             + self.locks.len()
             + self.drains.len()
+            + self.ties.len()
             + self.letters.len()
             + self.backfills.len()
             + self.audit.len()

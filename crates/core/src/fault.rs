@@ -147,6 +147,18 @@ pub enum Fault {
     JitterForgotten,
     /// A lot that was not read to its end counts as read.
     LotLeftUnread,
+    /// Who takes segments of a session that has ended does not revoke it.
+    TakeOverWithoutRevoke,
+    /// Segments are taken from a session that has not ended.
+    LiveSessionRevoked,
+    /// A renewal does not say what another server has to answer for.
+    ForeignAttemptRenewed,
+    /// The end of an attempt is acknowledged by a server that does not own it.
+    ForeignEndAcknowledged,
+    /// An attempt that another server gave out is given up although it may be on its way.
+    ArrivalNotAwaited,
+    /// Credit that was recalled counts as back before the answer.
+    CreditLentTwice,
 }
 
 impl Fault {
@@ -221,6 +233,12 @@ impl Fault {
         Self::ProbationUnbounded,
         Self::JitterForgotten,
         Self::LotLeftUnread,
+        Self::TakeOverWithoutRevoke,
+        Self::LiveSessionRevoked,
+        Self::ForeignAttemptRenewed,
+        Self::ForeignEndAcknowledged,
+        Self::ArrivalNotAwaited,
+        Self::CreditLentTwice,
     ];
 
     /// As it is called on the command line.
@@ -296,6 +314,12 @@ impl Fault {
             Self::ProbationUnbounded => "probation-unbounded",
             Self::JitterForgotten => "jitter-forgotten",
             Self::LotLeftUnread => "lot-left-unread",
+            Self::TakeOverWithoutRevoke => "take-over-without-revoke",
+            Self::LiveSessionRevoked => "live-session-revoked",
+            Self::ForeignAttemptRenewed => "foreign-attempt-renewed",
+            Self::ForeignEndAcknowledged => "foreign-end-acknowledged",
+            Self::ArrivalNotAwaited => "arrival-not-awaited",
+            Self::CreditLentTwice => "credit-lent-twice",
         }
     }
 }

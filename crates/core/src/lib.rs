@@ -13,4 +13,5 @@ pub mod model;
 pub mod placement;
 pub mod rate;
 pub mod schedule;
+pub mod shares;
 pub mod wheel;

@@ -40,5 +40,5 @@ pub use proxy::{Proxy, Way};
 pub use server::{Server, ServerOptions, await_calm, free_port};
 pub use site::Site;
 pub use terminal::Terminal;
-pub use wait::{PATIENCE, eventually, long, within};
+pub use wait::{PATIENCE, eventually, in_time, long, within};
 pub use worker::{Worker, WorkerOptions};

@@ -15,16 +15,23 @@ pub fn eventually<T>(what: &str, condition: impl FnMut() -> Option<T>) -> T {
 
 /// As [`eventually`], for what may take longer.
 #[track_caller]
-pub fn within<T>(patience: Duration, what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
+pub fn within<T>(patience: Duration, what: &str, condition: impl FnMut() -> Option<T>) -> T {
+    let answer = wait(patience, condition);
+    answer.unwrap_or_else(|| panic!("waited {patience:?} in vain: {what}"))
+}
+
+/// As [`eventually`], for a caller who has more to say about what did not happen.
+pub fn in_time<T>(condition: impl FnMut() -> Option<T>) -> Option<T> {
+    wait(PATIENCE, condition)
+}
+
+fn wait<T>(patience: Duration, mut condition: impl FnMut() -> Option<T>) -> Option<T> {
     let start = Instant::now();
     loop {
-        if let Some(answer) = condition() {
+        let answer = condition();
+        if answer.is_some() || start.elapsed() >= patience {
             return answer;
         }
-        assert!(
-            start.elapsed() < patience,
-            "waited {patience:?} in vain: {what}"
-        );
         std::thread::sleep(POLL);
     }
 }

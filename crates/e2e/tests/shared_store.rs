@@ -69,6 +69,18 @@ fn status(server: &mut Server) -> Option<String> {
     answer.ok()?.body["status"].as_str().map(str::to_owned)
 }
 
+/// Waits until so many servers own everything together, as one of them sees it.
+#[track_caller]
+fn await_active(server: &Server, count: usize) {
+    within(CALM, &format!("{count} servers own everything"), || {
+        let answer = server.api().call(Method::GET, "/api/v1/cluster", None);
+        let body = answer.ok()?.body;
+        let servers = body["servers"].as_array()?;
+        let active = servers.iter().filter(|it| it["state"] == "active").count();
+        (body["segments"]["unowned"] == 0 && active == count).then_some(())
+    });
+}
+
 #[track_caller]
 fn await_status(server: &mut Server, wanted: &str) {
     eventually(&format!("the server is {wanted}"), || {
@@ -162,7 +174,7 @@ struct Two {
 }
 
 impl Two {
-    /// One server that owns everything, one that stands by, a worker at each, and jobs that fire often.
+    /// Two servers, a worker at each, and jobs that fire often.
     fn start() -> Self {
         let (site, database) = (Site::new(), Database::new());
         let journals = site.dir("journal");
@@ -170,7 +182,8 @@ impl Two {
         await_status(&mut a, "ready");
         let token = a.token("workers", "worker");
         let mut b = database.launch(&site, "b");
-        await_status(&mut b, "standby");
+        await_status(&mut b, "ready");
+        await_active(&a, 2);
         let workers = [
             handlers(&site, &a, &token, "at-a", &journals),
             handlers(&site, &b, &token, "at-b", &journals),
@@ -232,13 +245,13 @@ fn a_server_that_is_killed_is_succeeded_and_nothing_is_lost_or_doubled() {
         two.a.kill();
         let killed = Instant::now();
         two.note("server", "random");
-        await_status(&mut two.b, "ready");
+        await_active(&two.b, 1);
         println!("taken over after {:.1?}", killed.elapsed());
         await_fire(&two.b.api());
         println!("first start after {:.1?}", killed.elapsed());
         let options = two.database.options();
         two.a.respawn(&options);
-        await_status(&mut two.a, "standby");
+        await_active(&two.b, 2);
         std::mem::swap(&mut two.a, &mut two.b);
     }
     let owner = two.a.api();
@@ -252,11 +265,11 @@ fn a_server_that_was_frozen_finds_itself_deposed_and_nothing_is_lost_or_doubled(
         two.a.process().signal(libc::SIGSTOP);
         let frozen = Instant::now();
         two.note("server", "frozen");
-        await_status(&mut two.b, "ready");
+        await_active(&two.b, 1);
         println!("taken over after {:.1?}", frozen.elapsed());
         await_fire(&two.b.api());
         two.a.process().signal(libc::SIGCONT);
-        await_status(&mut two.a, "standby");
+        await_active(&two.b, 2);
         std::mem::swap(&mut two.a, &mut two.b);
     }
     let owner = two.a.api();
@@ -269,12 +282,12 @@ fn a_server_that_stops_in_good_order_is_succeeded_at_once() {
     let stopped = two.a.stop();
     assert!(stopped.success(), "{stopped}:\n{}", two.a.process().log());
     let since = Instant::now();
-    await_status(&mut two.b, "ready");
+    await_active(&two.b, 1);
     println!("taken over after {:.1?}", since.elapsed());
     await_fire(&two.b.api());
     let options = two.database.options();
     two.a.respawn(&options);
-    await_status(&mut two.a, "standby");
+    await_active(&two.b, 2);
     let owner = two.b.api();
     two.check(owner);
 }

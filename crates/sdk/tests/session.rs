@@ -1,48 +1,63 @@
-//! The worker's session against a small server: whatever is lost, repeated or late, its promises hold.
+//! The worker's session against small servers: whatever is lost, repeated or late, and whoever owns the runs, its promises
+//! hold.
 
 mod session_world;
 
 use drumtower_core::model::MonoMs;
 use drumtower_proto::worker::v1 as wire;
-use drumtower_sdk::session::Action;
+use drumtower_sdk::session::{Action, LinkId};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use wire::server_message::Body;
 
-use session_world::World;
 use session_world::server::LEASE_MS;
+use session_world::store::CLASSES;
+use session_world::{CAPACITY, World};
 
+/// The link to the first server.
+const LINK: LinkId = LinkId(0);
+
+/// What happens on the link to one server, or to all.
 #[derive(Clone, Debug)]
 enum Step {
     Advance(u64),
-    Open,
-    Break,
-    ToServer(usize),
-    ToWorker(usize),
-    Assign(u32),
-    AssignNext(usize),
-    AssignAgain(usize),
-    AssignStale(usize),
-    Renew,
-    Cancel(usize),
+    Open(usize),
+    Break(usize),
+    Freeze(usize, bool),
+    HandOver(u64, usize),
+    ToServer(usize, usize),
+    ToWorker(usize, usize),
+    Assign(usize, u32),
+    AssignNext(usize, usize),
+    AssignAgain(usize, usize),
+    AssignStale(usize, usize),
+    Renew(usize),
+    Want(usize, u32),
+    Cancel(usize, usize),
     Finish(usize),
     Write(usize),
     Save(usize),
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step(servers: usize) -> impl Strategy<Value = Step> {
+    let server = move || 0..servers;
+    let picked = move || (0..servers, 0..9usize);
+    let several = move || (0..servers, 1..6usize);
     prop_oneof![
         3 => (1..LEASE_MS / 2).prop_map(Step::Advance),
-        2 => Just(Step::Open),
-        1 => Just(Step::Break),
-        6 => (1..6usize).prop_map(Step::ToServer),
-        6 => (1..6usize).prop_map(Step::ToWorker),
-        4 => (1..4u32).prop_map(Step::Assign),
-        2 => (0..9usize).prop_map(Step::AssignNext),
-        2 => (0..9usize).prop_map(Step::AssignAgain),
-        1 => (0..9usize).prop_map(Step::AssignStale),
-        2 => Just(Step::Renew),
-        1 => (0..9usize).prop_map(Step::Cancel),
+        2 => server().prop_map(Step::Open),
+        1 => server().prop_map(Step::Break),
+        1 => (server(), any::<bool>()).prop_map(|(server, it)| Step::Freeze(server, it)),
+        1 => (0..CLASSES, server()).prop_map(|(class, server)| Step::HandOver(class, server)),
+        8 => several().prop_map(|(server, count)| Step::ToServer(server, count)),
+        8 => several().prop_map(|(server, count)| Step::ToWorker(server, count)),
+        4 => (server(), 1..4u32).prop_map(|(server, weight)| Step::Assign(server, weight)),
+        2 => picked().prop_map(|(server, pick)| Step::AssignNext(server, pick)),
+        2 => picked().prop_map(|(server, pick)| Step::AssignAgain(server, pick)),
+        1 => picked().prop_map(|(server, pick)| Step::AssignStale(server, pick)),
+        3 => server().prop_map(Step::Renew),
+        1 => (server(), 1..=CAPACITY).prop_map(|(server, weight)| Step::Want(server, weight)),
+        1 => picked().prop_map(|(server, pick)| Step::Cancel(server, pick)),
         2 => (0..9usize).prop_map(Step::Finish),
         2 => (0..9usize).prop_map(Step::Write),
         2 => (0..9usize).prop_map(Step::Save),
@@ -50,64 +65,86 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 fn take(world: &mut World, step: Step) {
-    let said = match step {
-        Step::Advance(ms) => return world.advance(ms),
-        Step::Open => return world.open(),
-        Step::Break => return world.break_stream(),
-        Step::ToServer(count) => return world.deliver_to_server(count),
-        Step::ToWorker(count) => return world.deliver_to_worker(count),
-        Step::Finish(pick) => return world.finish(pick),
-        Step::Write(pick) => return world.write(pick),
-        Step::Save(pick) => return world.save(pick),
-        Step::Assign(weight) => world.server.assign_fresh(weight),
-        Step::AssignNext(pick) => world.server.assign_next(pick),
-        Step::AssignAgain(pick) => world.server.assign_again(pick),
-        Step::AssignStale(pick) => world.server.assign_stale(pick),
-        Step::Renew => world.server.renew(),
-        Step::Cancel(pick) => world.server.cancel(pick),
-    };
-    world.server_says(said);
+    match step {
+        Step::Advance(ms) => world.advance(ms),
+        Step::Open(server) => world.open(server),
+        Step::Break(server) => world.break_stream(server),
+        Step::Freeze(server, frozen) => world.freeze(server, frozen),
+        Step::HandOver(class, server) => world.hand_over(class, server),
+        Step::ToServer(server, count) => world.deliver_to_server(server, count),
+        Step::ToWorker(server, count) => world.deliver_to_worker(server, count),
+        Step::Assign(server, weight) => {
+            world.say(server, |it, store| it.assign_fresh(store, weight))
+        }
+        Step::AssignNext(server, pick) => {
+            world.say(server, |it, store| it.assign_next(store, pick))
+        }
+        Step::AssignAgain(server, pick) => {
+            world.say(server, |it, store| it.assign_again(store, pick));
+        }
+        Step::AssignStale(server, pick) => {
+            world.say(server, |it, store| it.assign_stale(store, pick));
+        }
+        Step::Renew(server) => world.say(server, |it, store| it.renew(store)),
+        Step::Want(server, weight) => world.say(server, |it, _| it.want(weight)),
+        Step::Cancel(server, pick) => world.say(server, |it, store| it.cancel(store, pick)),
+        Step::Finish(pick) => world.finish(pick),
+        Step::Write(pick) => world.write(pick),
+        Step::Save(pick) => world.save(pick),
+    }
+}
+
+fn keeps_its_promises(servers: usize, steps: Vec<Step>) {
+    let mut world = World::new(servers);
+    for server in 0..servers {
+        world.hand_over(server as u64, server);
+        world.open(server);
+    }
+    for step in steps {
+        take(&mut world, step);
+    }
+    world.calm();
 }
 
 proptest! {
     #[test]
-    fn promises_hold_whatever_is_lost_repeated_or_late(steps in vec(step(), 1..150)) {
-        let mut world = World::new();
-        world.open();
-        for step in steps {
-            take(&mut world, step);
-        }
-        world.calm();
+    fn promises_hold_whatever_is_lost_repeated_or_late(steps in vec(step(1), 1..150)) {
+        keeps_its_promises(1, steps);
+    }
+
+    #[test]
+    fn promises_hold_whichever_of_two_servers_owns_what(steps in vec(step(2), 1..250)) {
+        keeps_its_promises(2, steps);
     }
 }
 
 /// A world with one attempt that runs.
 fn one_running() -> World {
-    let mut world = World::new();
-    world.open();
-    exchange(&mut world);
-    exchange(&mut world);
-    let assign = world.server.assign_fresh(2);
-    world.server_says(assign);
-    exchange(&mut world);
+    let mut world = World::new(1);
+    world.open(0);
+    world.exchange();
+    world.exchange();
+    world.say(0, |server, store| server.assign_fresh(store, 2));
+    world.exchange();
     assert_eq!(world.running.len(), 1);
     world
-}
-
-fn exchange(world: &mut World) {
-    world.deliver_to_server(usize::MAX);
-    world.deliver_to_worker(usize::MAX);
 }
 
 #[test]
 fn a_server_that_is_silent_loses_the_attempt_and_is_told_when_it_is_back() {
     let mut world = one_running();
-    world.break_stream();
+    world.break_stream(0);
     world.advance(LEASE_MS);
     assert!(world.running.is_empty());
-    world.open();
-    exchange(&mut world);
-    exchange(&mut world);
+    world.open(0);
+    world.exchange();
+    world.exchange();
+    assert!(
+        world.outcomes.is_empty(),
+        "the server has not said that it answers for it"
+    );
+    world.renew();
+    world.exchange();
     assert_eq!(world.outcomes, [wire::Outcome::LeaseLost]);
 }
 
@@ -115,12 +152,11 @@ fn a_server_that_is_silent_loses_the_attempt_and_is_told_when_it_is_back() {
 fn an_attempt_survives_a_broken_stream_within_its_lease() {
     let mut world = one_running();
     world.advance(LEASE_MS / 2);
-    world.open();
-    exchange(&mut world);
-    exchange(&mut world);
-    let renewal = world.server.renew();
-    world.server_says(renewal);
-    exchange(&mut world);
+    world.open(0);
+    world.exchange();
+    world.exchange();
+    world.renew();
+    world.exchange();
     world.advance(LEASE_MS / 2);
     assert_eq!(world.running.len(), 1, "the new stream renewed it");
 }
@@ -130,38 +166,36 @@ fn a_run_that_takes_too_long_is_stopped() {
     let mut world = one_running();
     for _ in 0..40 {
         world.advance(100);
-        let renewal = world.server.renew();
-        world.server_says(renewal);
-        exchange(&mut world);
+        world.renew();
+        world.exchange();
     }
     assert_eq!(world.outcomes, [wire::Outcome::TimedOut]);
 }
 
 #[test]
 fn an_assignment_that_travelled_longer_than_its_lease_is_refused() {
-    let mut world = World::new();
-    world.open();
-    exchange(&mut world);
-    exchange(&mut world);
-    let assign = world.server.assign_fresh(1);
-    world.server_says(assign);
+    let mut world = World::new(1);
+    world.open(0);
+    world.exchange();
+    world.exchange();
+    world.say(0, |server, store| server.assign_fresh(store, 1));
     world.advance(LEASE_MS);
-    exchange(&mut world);
+    world.exchange();
     assert!(world.starts.is_empty());
     world.calm();
 }
 
 #[test]
 fn messages_of_an_older_stream_are_dropped() {
-    let mut world = World::new();
-    world.open();
-    exchange(&mut world);
-    exchange(&mut world);
-    let assign = world.server.assign_fresh(1);
-    world.open();
-    exchange(&mut world);
+    let mut world = World::new(1);
+    world.open(0);
+    world.exchange();
+    world.exchange();
+    let assign = world.ask(0, |server, store| server.assign_fresh(store, 1));
+    world.open(0);
+    world.exchange();
     let message = wire::ServerMessage { body: assign };
-    world.session.handle(world.clock(), 1, message);
+    world.session.handle(world.clock(), LINK, 1, message);
     world.settle();
     assert!(world.starts.is_empty());
 }
@@ -172,10 +206,9 @@ fn draining_takes_credit_back_lets_runs_end_and_says_goodbye() {
     let now = world.now;
     world.session.drain(MonoMs(now), MonoMs(now + 500));
     world.settle();
-    let late = world.server.assign_fresh(1);
-    world.server_says(late);
-    exchange(&mut world);
-    exchange(&mut world);
+    world.say(0, |server, store| server.assign_fresh(store, 1));
+    world.exchange();
+    world.exchange();
     assert_eq!(
         world.starts.len(),
         1,
@@ -183,9 +216,9 @@ fn draining_takes_credit_back_lets_runs_end_and_says_goodbye() {
     );
     assert!(!world.session.is_done());
     world.finish(0);
-    exchange(&mut world);
-    exchange(&mut world);
-    assert!(world.server.goodbye);
+    world.exchange();
+    world.exchange();
+    assert!(world.servers[0].goodbye);
     assert!(world.session.is_done());
     assert_eq!(world.outcomes, [wire::Outcome::Succeeded]);
 }
@@ -197,16 +230,16 @@ fn draining_stops_what_does_not_end_in_time() {
     world.session.drain(MonoMs(now), MonoMs(now + 300));
     for _ in 0..10 {
         world.advance(50);
-        exchange(&mut world);
+        world.exchange();
     }
     assert_eq!(world.outcomes, [wire::Outcome::Cancelled]);
-    assert!(world.server.goodbye);
+    assert!(world.servers[0].goodbye);
 }
 
 #[test]
 fn draining_without_a_server_ends_all_the_same() {
     let mut world = one_running();
-    world.break_stream();
+    world.break_stream(0);
     let now = world.now;
     world.session.drain(MonoMs(now), MonoMs(now));
     world.settle();
@@ -222,7 +255,7 @@ fn a_worker_that_is_not_wanted_stops_everything_and_says_why() {
         again: false,
     });
     let message = wire::ServerMessage { body: Some(close) };
-    world.session.handle(world.clock(), 1, message);
+    world.session.handle(world.clock(), LINK, 1, message);
     assert_eq!(world.session.rejection(), Some("token revoked"));
     let actions: Vec<_> = std::iter::from_fn(|| world.session.poll_action()).collect();
     assert_eq!(actions.len(), 2, "{actions:?}");
@@ -231,15 +264,15 @@ fn a_worker_that_is_not_wanted_stops_everything_and_says_why() {
 #[test]
 fn a_refusal_leaves_before_the_heartbeat_that_does_not_name_the_attempt() {
     use wire::worker_message::Body as Said;
-    let mut world = World::new();
-    world.open();
-    exchange(&mut world);
-    exchange(&mut world);
-    let assign = world.server.assign_fresh(1);
+    let mut world = World::new(1);
+    world.open(0);
+    world.exchange();
+    world.exchange();
+    let assign = world.ask(0, |server, store| server.assign_fresh(store, 1));
     world.now += LEASE_MS;
     let late = wire::ServerMessage { body: assign };
-    world.session.handle(world.clock(), 1, late);
-    let said = std::iter::from_fn(|| world.session.poll_transmit(world.clock()));
+    world.session.handle(world.clock(), LINK, 1, late);
+    let said = std::iter::from_fn(|| world.session.poll_transmit(world.clock(), LINK));
     let said: Vec<Said> = said.filter_map(|message| message.body).collect();
     let place = |wanted: fn(&Said) -> bool| said.iter().position(wanted);
     let refusal = place(|body| matches!(body, Said::Refused(_))).expect("it was refused");
@@ -253,14 +286,14 @@ fn a_refusal_leaves_before_the_heartbeat_that_does_not_name_the_attempt() {
 #[test]
 fn what_could_not_be_started_is_handed_back_and_its_place_is_free_again() {
     use wire::worker_message::Body as Said;
-    let mut world = World::new();
-    world.open();
-    exchange(&mut world);
-    exchange(&mut world);
+    let mut world = World::new(1);
+    world.open(0);
+    world.exchange();
+    world.exchange();
     let assign = wire::ServerMessage {
-        body: world.server.assign_fresh(1),
+        body: world.ask(0, |server, store| server.assign_fresh(store, 1)),
     };
-    world.session.handle(world.clock(), 1, assign);
+    world.session.handle(world.clock(), LINK, 1, assign);
     let Some(Action::Start { assign, .. }) = world.session.poll_action() else {
         panic!("it starts")
     };
@@ -269,7 +302,7 @@ fn what_could_not_be_started_is_handed_back_and_its_place_is_free_again() {
         .session
         .attempt_refused(attempt.into(), "no descriptors");
     assert_eq!(world.session.running(), 0);
-    let said = std::iter::from_fn(|| world.session.poll_transmit(world.clock()));
+    let said = std::iter::from_fn(|| world.session.poll_transmit(world.clock(), LINK));
     let said: Vec<Said> = said.filter_map(|message| message.body).collect();
     let Some(Said::Refused(refused)) = said.first() else {
         panic!("{said:?}")
@@ -286,7 +319,7 @@ fn what_could_not_be_started_is_handed_back_and_its_place_is_free_again() {
     world
         .session
         .attempt_finished(attempt.into(), wire::Finished::default());
-    assert!(world.session.poll_transmit(world.clock()).is_none());
+    assert!(world.session.poll_transmit(world.clock(), LINK).is_none());
 }
 
 #[test]
@@ -295,10 +328,13 @@ fn the_newest_checkpoint_goes_out_again_until_it_is_settled() {
     for _ in 0..3 {
         world.save(0);
     }
-    world.open();
-    exchange(&mut world);
-    exchange(&mut world);
-    assert_eq!(world.server.checkpoints.values().collect::<Vec<_>>(), [&3]);
+    world.open(0);
+    world.exchange();
+    world.exchange();
+    world.renew();
+    world.exchange();
+    world.exchange();
+    assert_eq!(world.store.checkpoints.values().collect::<Vec<_>>(), [&3]);
     assert_eq!(world.settled, 1, "those before it were never sent");
 }
 
@@ -307,18 +343,16 @@ fn the_next_attempt_counts_on() {
     let mut world = one_running();
     world.save(0);
     world.save(0);
-    exchange(&mut world);
-    exchange(&mut world);
-    let cancel = world.server.cancel(0);
-    world.server_says(cancel);
-    exchange(&mut world);
-    exchange(&mut world);
-    let next = world.server.assign_next(0);
-    world.server_says(next);
-    exchange(&mut world);
+    world.exchange();
+    world.exchange();
+    world.say(0, |server, store| server.cancel(store, 0));
+    world.exchange();
+    world.exchange();
+    world.say(0, |server, store| server.assign_next(store, 0));
+    world.exchange();
     world.save(0);
-    exchange(&mut world);
-    assert_eq!(world.server.checkpoints.values().collect::<Vec<_>>(), [&3]);
+    world.exchange();
+    assert_eq!(world.store.checkpoints.values().collect::<Vec<_>>(), [&3]);
 }
 
 #[test]
@@ -333,7 +367,7 @@ fn words_of_progress_leave_once_a_second() {
             .session
             .report_progress(now, attempt, percent, message);
         world.session.handle_timeout(now);
-        while let Some(message) = world.session.poll_transmit(world.clock()) {
+        while let Some(message) = world.session.poll_transmit(world.clock(), LINK) {
             if let Some(wire::worker_message::Body::Progress(report)) = message.body {
                 told.push((world.now, report.percent));
             }

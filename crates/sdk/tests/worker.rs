@@ -410,7 +410,8 @@ async fn a_handler_goes_on_from_the_last_checkpoint() {
     let mut server = TinyServer::start().await;
     let _running = start(&server);
     let mut stream = server.welcome().await;
-    assert_eq!(stream.hello.features, [drumtower_proto::CHECKPOINTS]);
+    let features = [drumtower_proto::CHECKPOINTS, drumtower_proto::LINKS];
+    assert_eq!(stream.hello.features, features);
     stream.assign_handler(1, "resume", "");
     let saved = next_checkpoint(&mut stream).await;
     assert_eq!((saved.number, saved.body.as_slice()), (1, &b"x"[..]));

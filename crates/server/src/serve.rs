@@ -21,7 +21,7 @@ use tokio::task::JoinHandle;
 
 use crate::api::{self, Edge};
 use crate::auth::first_start::{self, Bootstrap};
-use crate::auth::{Authority, Call, DOORS, Guesses, Secret};
+use crate::auth::{Authority, Call, DOORS, Guesses, Operation, Secret};
 use crate::backup::{self, Backups};
 use crate::cluster::{self, Cluster};
 use crate::console::session::Sessions;
@@ -176,6 +176,7 @@ pub async fn run_on(
     };
     let refreshing = tokio::spawn(edge.authority.clone().follow(handle.tokens_changed()));
     let sweeping = tokio::spawn(sweep(edge.logs.clone()));
+    let listening = tokio::spawn(edge.cluster.clone().listen(handle.clone()));
     let backups = edge.backups.clone();
     let backing_up = tokio::spawn(backups.clone().follow());
     let notifying = tokio::spawn(notifier.run());
@@ -197,6 +198,7 @@ pub async fn run_on(
     let ended = end(&options, &handle, connections).await;
     refreshing.abort();
     sweeping.abort();
+    listening.abort();
     end_notifying(notifying).await;
     if let Some(renewing) = renewing {
         renewing.abort();
@@ -333,7 +335,7 @@ async fn start_driver(
             Err(Error::NotReady(why))
         }
         Health::Stopped => Err(Error::NotReady("the engine's thread ended".to_owned())),
-        Health::Starting | Health::Ready | Health::Standby => Ok(handle),
+        Health::Starting | Health::Ready => Ok(handle),
     }
 }
 
@@ -353,16 +355,8 @@ async fn open_doors(
     let cluster = peer_key.map_or_else(Cluster::alone, |key| {
         Cluster::join(&options.cluster, key, handle.health(), Arc::clone(&reader))
     });
-    let bootstrap = match *handle.health().borrow() {
-        // The owner sees to it.
-        Health::Standby => None,
-        _ => Some(tokens),
-    };
     let shared = !options.database.is_embedded();
-    let bootstrap = match bootstrap {
-        Some(tokens) => first_start::prepare(&options.data, handle, tokens, shared).await?,
-        None => Bootstrap::NotNeeded,
-    };
+    let bootstrap = first_start::prepare(&options.data, handle, tokens, shared).await?;
     let local = Secret::draw().map_err(first_start::Error::Random)?;
     let (kept, secret) = (Arc::clone(&reader), local.clone());
     let authority = blocking(move || Authority::load(kept, Some(&secret))).await??;
@@ -438,14 +432,22 @@ fn router(edge: Edge) -> Router {
     let cluster = edge.cluster.clone();
     let workers = grpc::service(edge.clone());
     let mut streams = Router::new();
+    let mut calls = Router::new();
     for door in DOORS {
-        if let Call::Rpc(path) = door.call {
-            streams = streams.route_service(path, workers.clone());
+        match door.call {
+            Call::Rpc(path) if door.operation == Operation::WorkerSession => {
+                streams = streams.route_service(path, workers.clone());
+            }
+            Call::Rpc(path) => calls = calls.route_service(path, workers.clone()),
+            Call::Rest(..) => {}
         }
     }
-    let to_the_owner = from_fn_with_state(cluster.clone(), cluster::forward_rpc);
+    let to_whom_it_means = from_fn_with_state(cluster.clone(), cluster::forward_rpc);
+    let facts = cluster::facts(cluster.clone(), edge.handle.clone(), edge.stopping.clone());
     api::router(edge)
-        .merge(streams.layer(to_the_owner))
+        .merge(streams.layer(to_whom_it_means))
+        .merge(calls)
+        .merge(facts)
         .layer(from_fn_with_state(cluster, cluster::introduce))
 }
 

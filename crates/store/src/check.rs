@@ -37,9 +37,10 @@ pub(crate) fn shape(changes: &ChangeSet) -> Result<(), Error> {
             "the number {id} is beyond what a store can keep"
         )));
     }
-    if changes.revoke.contains(&changes.session) {
+    let keeps = |row: &SegmentRow| row.owner == changes.session;
+    if changes.revoke.contains(&changes.session) && changes.segments.values().any(keeps) {
         return Err(Error::Invariant(format!(
-            "session {} may not revoke itself",
+            "session {} may not revoke itself and keep segments",
             changes.session.0
         )));
     }
@@ -163,5 +164,5 @@ fn run(change: &RunChange) -> Result<(), Error> {
 
 /// Whether the set changes what every server keeps in memory.
 pub fn defines(changes: &ChangeSet) -> bool {
-    !changes.tokens.is_empty() || !changes.settings.is_empty()
+    !changes.tokens.is_empty() || !changes.settings.is_empty() || !changes.drains.is_empty()
 }

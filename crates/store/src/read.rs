@@ -277,10 +277,7 @@ pub struct PrunedRow {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Owner {
     pub session: SessionId,
-    /// The lowest of its segments.
-    pub first: SegmentId,
-    /// How many it owns.
-    pub segments: usize,
+    pub segments: SegmentSet,
 }
 
 /// The counters of a segment and namespace, under their key.
@@ -292,7 +289,19 @@ pub trait Read: Send + Sync {
     /// Every session that is not revoked, and the database's clock, by which they end.
     fn sessions(&self) -> Result<(WallMs, Vec<SessionRow>), Error>;
     /// Who owns how much, by session: a row for each owner, however many segments there are.
-    fn owners(&self) -> Result<Vec<Owner>, Error>;
+    fn owners(&self) -> Result<Vec<Owner>, Error> {
+        let mut owners = BTreeMap::<SessionId, SegmentSet>::new();
+        for row in self.segments()? {
+            owners.entry(row.owner).or_default().insert(row.id);
+        }
+        let owners = owners.into_iter();
+        let owners = owners.map(|(session, segments)| Owner { session, segments });
+        Ok(owners.collect())
+    }
+    /// Segments that one server must have together; all of them where only one can have the store open.
+    fn ties(&self) -> Result<SegmentSet, Error> {
+        Ok(SegmentSet::ALL)
+    }
     /// Sessions, ended ones too, that owned segments and had not ended at `since`; none where one server is all there is.
     fn tenures(&self, since: WallMs) -> Result<Vec<SessionRow>, Error> {
         let _ = since;

@@ -14,7 +14,7 @@ use crate::fault::{Fault, armed};
 use crate::model::{
     AuditEntry, BackfillId, CalendarVersion, Checkpoint, Ending, GateKey, IdempotencyEntry, JobId,
     JobVersion, JsonText, Limits, LockRef, NamespaceName, Now, QueueRef, QueueRow, Run, RunId,
-    SegmentId, SettingKey, SettingRow, SweepCause, TokenId, Unfired, WallMs, WorkerRef,
+    SegmentId, SegmentSet, SettingKey, SettingRow, SweepCause, TokenId, Unfired, WallMs, WorkerRef,
 };
 
 use super::{Effect, Engine};
@@ -66,6 +66,7 @@ pub(super) struct Building {
     rates: BTreeSet<GateKey>,
     locks: BTreeSet<LockRef>,
     drains: BTreeSet<WorkerRef>,
+    ties: SegmentSet,
     audit: Vec<AuditEntry>,
     letters: BTreeMap<RunId, LetterChange>,
     backfills: BTreeSet<BackfillId>,
@@ -116,6 +117,11 @@ const ARRIVAL_BYTES: usize = 160;
 const PRUNE_FLOOR: usize = 64;
 
 impl Building {
+    /// These segments belong together from this commit on.
+    pub(super) fn tie(&mut self, segments: &SegmentSet) {
+        self.ties = self.ties.union(segments);
+    }
+
     pub(super) fn needs_commit(&self) -> bool {
         self.renewal || self.rows() > 0
     }
@@ -150,6 +156,7 @@ impl Building {
             + self.rates.len()
             + self.locks.len()
             + self.drains.len()
+            + self.ties.len()
             + self.audit.len()
             + self.letters.len()
             + self.backfills.len()
@@ -348,10 +355,16 @@ impl Engine {
             session: self.session,
             seq: self.taken,
             extend_ms: self.options.session_ms,
-            prune: Some(Prune {
-                now: self.age_clock(now),
-                limit: PRUNE_FLOOR + 2 * built.finished,
-            }),
+            // What is old goes from one place, whoever made it.
+            prune: self
+                .segments
+                .owned()
+                .contains(SegmentId::HOME)
+                .then(|| Prune {
+                    now: self.age_clock(now),
+                    limit: PRUNE_FLOOR + 2 * built.finished,
+                }),
+            ties: built.ties,
             ..ChangeSet::default()
         };
         changes.segments = self.segments.take_raised();

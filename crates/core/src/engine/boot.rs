@@ -10,7 +10,7 @@ use crate::change::ChangeSet;
 use crate::model::{
     BackfillRow, CalendarVersion, Counters, DrainRow, Ending, Epoch, GateKey, JobRecord,
     JobVersion, LockRow, NamespaceName, Now, QueueRow, RateRow, Run, RunState, SegmentId,
-    SegmentRow, SessionId, SettingRow, SweepCause, SweepRow, TokenRow, WallMs,
+    SegmentRow, SegmentSet, SessionId, SettingRow, SweepCause, SweepRow, TokenRow, WallMs,
 };
 use crate::wheel::Wheel;
 
@@ -61,6 +61,8 @@ pub struct Boot {
     pub rates: Vec<(GateKey, RateRow)>,
     /// Every lock that is held.
     pub locks: Vec<LockRow>,
+    /// Segments that belong together.
+    pub ties: SegmentSet,
     /// Every drain that is in force.
     pub drains: Vec<DrainRow>,
     /// Every backfill that is open.
@@ -118,16 +120,26 @@ pub fn take_over(
 impl Engine {
     /// An engine over what the store holds. Its first wish is to read the jobs that are due.
     pub fn boot(options: Options, now: Now, boot: Boot) -> Self {
+        Self::boot_with(options, now, boot, Fleet::default(), Health::default())
+    }
+
+    pub(super) fn boot_with(
+        options: Options,
+        now: Now,
+        boot: Boot,
+        fleet: Fleet,
+        health: Health,
+    ) -> Self {
         let lines = Lines::new(options.ready_window, options.ready_total);
         let mut engine = Self {
             options,
             session: boot.session,
-            segments: Segments::new(boot.segments),
+            segments: Segments::new(boot.segments, boot.ties),
             jobs: Jobs::default(),
             runs: Runs::default(),
             lines,
-            fleet: Fleet::default(),
-            health: Health::default(),
+            fleet,
+            health,
             drains: Drains::default(),
             keys: Keys::default(),
             locks: Locks::default(),
@@ -182,11 +194,17 @@ impl Engine {
             engine.effect(Effect::Alarm { text });
         }
         engine.sweeps.load(boot.sweeps);
+        if !engine.owns(SegmentId::HOME) {
+            engine.sweeps.begin_anew();
+        }
         for row in boot.queues {
             engine.queues.put(row);
         }
+        let home = engine.segments.owned().contains(SegmentId::HOME);
         for (key, row) in boot.rates {
-            engine.revive_rate(now, &key, row);
+            if key.job().map_or(home, |job| engine.owns(job.segment())) {
+                engine.revive_rate(now, &key, row);
+            }
         }
         for record in boot.jobs {
             engine.adopt_job(record);
@@ -245,14 +263,18 @@ impl Engine {
             (RunState::Pending, None) => self.enter_line(id, Enter::Kept),
             (RunState::Scheduled | RunState::Running, Some((worker, process, attempt, fence))) => {
                 self.expect_worker(now, &worker, process);
-                self.fleet.expect_mut(process).attempts.insert(
-                    id,
-                    Held {
-                        attempt,
-                        fence,
-                        sent: None,
-                    },
-                );
+                // Nobody else gave it out where one server is all there is.
+                let arrives_by = match self.options.idle_commit_ms {
+                    Some(_) => self.options.terms.over_at(now.mono),
+                    None => now.mono,
+                };
+                let attempts = &mut self.fleet.expect_mut(process).attempts;
+                attempts.entry(id).or_insert(Held {
+                    attempt,
+                    fence,
+                    sent: None,
+                    arrives_by,
+                });
                 self.join_pen_of(id);
                 self.hold_places(id);
             }

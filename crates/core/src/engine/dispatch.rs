@@ -30,6 +30,7 @@ impl Engine {
             };
             self.serve_line(now, ix);
         }
+        self.want_credit_of_hungry_lines();
         self.read_endings();
         self.read_queues();
         self.read_contested();
@@ -152,6 +153,7 @@ impl Engine {
                 attempt: number,
                 fence,
                 sent: Some((stream, worker.position)),
+                arrives_by: now.mono,
             },
         );
         let spec = &compiled.version.spec;

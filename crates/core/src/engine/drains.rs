@@ -11,10 +11,12 @@
 //! attempts are asked to stop, as a cancelled run's is; what a worker stops that nobody cancelled is counted apart
 //! from failures and losses, and the run goes to another worker with its checkpoint.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::fault::{Fault, armed};
-use crate::model::{DrainRow, MonoMs, NamespaceName, Now, ProcessId, WorkerName, WorkerRef};
+use crate::model::{
+    DrainRow, MonoMs, NamespaceName, Now, ProcessId, SegmentId, WorkerName, WorkerRef,
+};
 use crate::wheel;
 
 use super::time::Timer;
@@ -78,6 +80,25 @@ impl Engine {
         }
         self.drains.rows.insert(row.worker.clone(), row);
         self.arm_drains();
+    }
+
+    /// Drains as another server has written them.
+    pub(super) fn take_drains(&mut self, rows: Vec<DrainRow>) {
+        let rows = rows.into_iter().map(|row| (row.worker.clone(), row));
+        let before = std::mem::replace(&mut self.drains.rows, rows.collect());
+        let touched: BTreeSet<WorkerRef> = before
+            .into_keys()
+            .chain(self.drains.rows.keys().cloned())
+            .collect();
+        self.arm_drains();
+        for workers in touched {
+            self.maintain(&workers);
+            for process in self.fleet.named(&workers) {
+                if self.forced_drain(process).is_some() {
+                    self.stop_drained(process);
+                }
+            }
+        }
     }
 
     pub(super) fn put_drain(&mut self, row: DrainRow) {
@@ -147,7 +168,10 @@ impl Engine {
         for row in over {
             let workers = row.worker.clone();
             let forced = Some(now.wall);
-            self.building.drain(&workers);
+            // The row is one server's to write; each of them stops what it gave out.
+            if self.owns(SegmentId::HOME) {
+                self.building.drain(&workers);
+            }
             self.drains
                 .rows
                 .insert(workers.clone(), DrainRow { forced, ..row });

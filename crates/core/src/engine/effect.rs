@@ -3,7 +3,7 @@
 use crate::model::{
     BackfillId, BackfillRow, BackfillState, CalendarRef, CalendarVersion, CheckpointMark, DrainRow,
     JobName, JobRecord, LockRef, LockRow, NamespaceName, Pass, QueueRef, QueueRow, Run, RunId,
-    SettingName, SettingRow, SpecError, Task, TokenRow, WallMs, WorkerName,
+    SegmentSet, SettingName, SettingRow, SpecError, Task, TokenRow, WallMs, WorkerName,
 };
 
 use super::{AttemptRef, JobRef, StreamId, Ticket};
@@ -92,6 +92,8 @@ pub struct Triggered {
 /// Why a command was not carried out. Nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
+    #[error("another server owns {0:?}: ask that one")]
+    Elsewhere(Box<SegmentSet>),
     #[error("there is no job `{}` in namespace `{}`", .0.name, .0.namespace)]
     NoSuchJob(JobRef),
     #[error("there is no calendar `{}` in namespace `{}`", .0.name, .0.namespace)]
@@ -232,9 +234,14 @@ pub enum ToWorker {
         lease_ms: u64,
         heartbeat_ms: u64,
     },
-    /// The lease of everything held runs from when heartbeat `beat` was sent.
+    /// The lease of everything that heartbeat `beat` named runs from when it was sent, but for what is `elsewhere`.
     Renew {
         beat: u64,
+        elsewhere: Vec<AttemptRef>,
+    },
+    /// Runs wait that it could take, had it given credit for so much more.
+    Want {
+        weight: u32,
     },
     Assign(Box<Assign>),
     Cancel {

@@ -5,11 +5,13 @@
 //! the attempts in the store, after a restart of the server, is a worker without a stream until it dials in.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound::{Excluded, Unbounded};
 
 use crate::fault::{Fault, armed};
 use crate::lease::Terms;
 use crate::model::{
-    Fence, MonoMs, Now, ProcessId, Requirement, RunId, TaskNeed, WallMs, WorkerName, WorkerRef,
+    Fence, MonoMs, Now, ProcessId, Requirement, RunId, SegmentSet, TaskNeed, WallMs, WorkerName,
+    WorkerRef,
 };
 use crate::placement::Candidates;
 use crate::wheel;
@@ -25,6 +27,8 @@ pub(super) struct Held {
     pub(super) fence: Fence,
     /// The stream and position it was sent on; `None` when the worker named it itself, or before a restart.
     pub(super) sent: Option<(StreamId, u64)>,
+    /// Another server gave it out: until then it may still arrive.
+    pub(super) arrives_by: MonoMs,
 }
 
 #[derive(Debug)]
@@ -33,6 +37,8 @@ pub(super) struct Worker {
     pub(super) stream: Option<StreamId>,
     pub(super) granted: u64,
     pub(super) consumed: u64,
+    /// The credit that it was asked for since it last gave some.
+    pub(super) wanted: u32,
     /// Assignments sent on the current stream.
     pub(super) position: u64,
     pub(super) beat: u64,
@@ -52,6 +58,8 @@ pub(super) struct Worker {
     pub(super) trust: Trust,
     pub(super) connected: WallMs,
     pub(super) attempts: BTreeMap<RunId, Held>,
+    /// Another server's, of which something was said on this stream and not heard.
+    pub(super) unheard: BTreeSet<AttemptRef>,
     pub(super) timer: Option<wheel::Key>,
     /// The lines it is able to serve.
     lines: BTreeSet<LineIx>,
@@ -81,11 +89,36 @@ impl Worker {
         self.stream.is_some() && open && self.trust == Trust::Full
     }
 
-    /// Credit of a stream that is gone is void.
-    pub(super) fn void_credit(&mut self) {
+    /// Whether it would be given something if there were credit for it.
+    pub(super) fn lacks_only_credit(&self) -> bool {
+        let open = !self.draining && !self.maintenance;
+        self.stream.is_some() && open && self.is_trusted()
+    }
+
+    fn is_trusted(&self) -> bool {
+        match self.trust {
+            Trust::Nothing => false,
+            Trust::OneRun => self.attempts.is_empty() || armed(Fault::ProbationUnbounded),
+            Trust::Full => true,
+        }
+    }
+
+    /// When nothing that it holds can still run. What came from another server may have been prolonged there after this one was
+    /// last heard of here.
+    pub(super) fn over_at(&self, terms: &Terms) -> MonoMs {
+        let came = self.attempts.values().map(|held| held.arrives_by).max();
+        terms
+            .over_at(self.leased_from)
+            .max(came.unwrap_or_default())
+    }
+
+    /// What belongs to a stream that is gone is void.
+    pub(super) fn forget_stream(&mut self) {
         self.granted = 0;
         self.consumed = 0;
+        self.wanted = 0;
         self.position = 0;
+        self.unheard.clear();
     }
 
     fn is_able(&self, requirement: &Requirement) -> bool {
@@ -105,22 +138,16 @@ impl Worker {
     /// The greatest weight among the runs that wait and that it is able to serve.
     pub(super) fn heaviest_waiting(&self, lines: &Lines) -> u32 {
         let lines = self.lines.iter().map(|ix| lines.line(*ix));
-        let waited_in = lines.filter(|line| line.waiting() > 0 || line.has_parked());
+        // Of a pen that stands in line all runs may be parked.
+        let waited_in =
+            lines.filter(|line| line.waits() || line.waiting() > 0 || line.has_parked());
         let weights = waited_in.map(|line| line.requirement.weight);
         weights.max().unwrap_or(0)
     }
 
     /// Whether it may be given a run of this weight.
     pub(super) fn has_room(&self, weight: u32, terms: &Terms, now: MonoMs) -> bool {
-        let trusted = match self.trust {
-            Trust::Nothing => false,
-            Trust::OneRun => self.attempts.is_empty() || armed(Fault::ProbationUnbounded),
-            Trust::Full => true,
-        };
-        self.stream.is_some()
-            && trusted
-            && !self.draining
-            && !self.maintenance
+        self.lacks_only_credit()
             && self.beat > 0
             && self.credit() >= u64::from(weight)
             && terms.fresh(self.leased_from, now)
@@ -131,6 +158,8 @@ impl Worker {
 pub(super) struct Fleet {
     workers: BTreeMap<ProcessId, Worker>,
     streams: BTreeMap<StreamId, ProcessId>,
+    /// The one that was looked at last when credit was wanted.
+    looked_at: ProcessId,
 }
 
 impl Fleet {
@@ -169,6 +198,7 @@ impl Fleet {
             stream: None,
             granted: 0,
             consumed: 0,
+            wanted: 0,
             position: 0,
             beat: 0,
             leased_from: now.mono,
@@ -182,6 +212,7 @@ impl Fleet {
             trust: Trust::Nothing,
             connected: now.wall,
             attempts: BTreeMap::new(),
+            unheard: BTreeSet::new(),
             timer: None,
             lines: BTreeSet::new(),
             away: BTreeSet::new(),
@@ -206,12 +237,51 @@ impl Fleet {
         able.map(|(process, _)| *process).collect()
     }
 
+    /// What the workers keep when another engine takes them over: all but their places in lines, timers, and attempts of
+    /// segments that are not among those `kept`.
+    pub(super) fn leave_engine(&mut self, kept: &SegmentSet) {
+        for worker in self.workers.values_mut() {
+            worker.lines.clear();
+            worker.away.clear();
+            worker.timer = None;
+            worker.wanted = 0;
+            worker
+                .attempts
+                .retain(|run, _| kept.contains(run.segment()));
+        }
+        // Known only from attempts, it may be another server's to know.
+        self.workers
+            .retain(|_, worker| worker.has_dialled() || !worker.attempts.is_empty());
+    }
+
+    pub(super) fn retain_attempts(&mut self, stays: impl Fn(RunId, &Held) -> bool) {
+        for worker in self.workers.values_mut() {
+            worker.attempts.retain(|run, held| stays(*run, held));
+        }
+    }
+
     /// Lines have left that nothing waits in.
     pub(super) fn forget_lines(&mut self, gone: &BTreeSet<LineIx>) {
         for worker in self.workers.values_mut() {
             worker.lines.retain(|line| !gone.contains(line));
             worker.away.retain(|line| !gone.contains(line));
         }
+    }
+
+    /// Some of those that are able to serve a line, others at each call.
+    pub(super) fn some_that_serve(&mut self, line: LineIx, most: usize) -> Vec<ProcessId> {
+        let from = self.looked_at;
+        let after = self.workers.range((Excluded(from), Unbounded));
+        let before = self.workers.range(..=from);
+        let looked_at = after.chain(before).take(most);
+        let mut serve = Vec::new();
+        for (process, worker) in looked_at {
+            self.looked_at = *process;
+            if worker.lines.contains(&line) {
+                serve.push(*process);
+            }
+        }
+        serve
     }
 
     pub(super) fn all(&self) -> impl Iterator<Item = (&ProcessId, &Worker)> {
@@ -279,6 +349,7 @@ impl Engine {
                 enforcement: Enforcement::default(),
                 handlers: Vec::new(),
                 capacity: 0,
+                links: false,
             };
             self.fleet.register(now, hello);
             self.keep_maintenance(process);

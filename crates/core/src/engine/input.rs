@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use crate::backfill::Page;
 use crate::model::{
     Actor, AttemptOutcome, BackfillId, BackfillOrder, BackfillPlan, BackfillRow, BackfillWhich,
-    CalendarRef, CalendarSpec, Checkpoint, Ending, Fence, IdempotencyEntry, IdempotencyHash, JobId,
-    JobName, JobRecord, JobSpec, JobVersion, JsonText, LockRef, LockRequest, LogLocator,
-    NamespaceName, Obedience, ProcessId, QueueRef, QueueSpec, Run, RunId, SegmentSet, SessionId,
-    SettingKey, SweepCause, TokenId, Verdict, WallMs, WorkerName, WorkerRef,
+    CalendarRef, CalendarSpec, Checkpoint, DrainRow, Ending, Fence, IdempotencyEntry,
+    IdempotencyHash, JobId, JobName, JobRecord, JobSpec, JobVersion, JsonText, LockRef,
+    LockRequest, LogLocator, NamespaceName, Obedience, ProcessId, QueueRef, QueueSpec, Run, RunId,
+    SegmentSet, SessionId, SettingKey, SweepCause, TokenId, Verdict, WallMs, WorkerName, WorkerRef,
 };
 
 /// Names a caller that waits for a reply.
@@ -33,6 +33,8 @@ pub enum Input {
         event: WorkerEvent,
     },
     Loaded(Loaded),
+    /// Drains of workers, as the server that writes them has changed them.
+    Drains(Vec<DrainRow>),
     /// Nobody waits any more for the answer to a command: it has not reached anyone, and will not.
     CallerGone(Ticket),
 }
@@ -272,8 +274,10 @@ pub enum WorkerEvent {
     Granted {
         total: u64,
     },
+    /// `stays` tells a worker that moves its credit from one that is about to leave.
     Recalled {
         id: u64,
+        stays: bool,
     },
     Started {
         attempt: AttemptRef,
@@ -316,6 +320,8 @@ pub struct Hello {
     pub enforcement: Enforcement,
     pub handlers: Vec<String>,
     pub capacity: u32,
+    /// It keeps a stream to each server, and heeds what a renewal says to be elsewhere.
+    pub links: bool,
 }
 
 /// How a worker holds commands to their limits, in its own words: shown, never judged.

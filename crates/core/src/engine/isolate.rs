@@ -80,7 +80,7 @@ impl Engine {
         let Some(worker) = self.fleet.get(process) else {
             return;
         };
-        let over = self.options.terms.over_at(worker.leased_from);
+        let over = worker.over_at(&self.options.terms);
         let late = now.mono.0.saturating_sub(over.0) > LATE_MS;
         let away = late || !worker.has_dialled();
         if away || worker.draining || worker.maintenance {

@@ -103,6 +103,8 @@ pub(super) struct Line {
     /// It is among those that may leave, and has been needed since the last look at them.
     may_leave: bool,
     needed: bool,
+    /// Runs wait in it and no worker has room.
+    hungry: bool,
 }
 
 const PRIORITIES: usize = Limits::PRIORITY as usize + 1;
@@ -127,6 +129,8 @@ pub(super) struct Lines {
     by_key: BTreeMap<Arc<str>, LineIx>,
     /// Lines with both runs and workers, by priority.
     active: [BTreeSet<LineIx>; PRIORITIES],
+    /// Lines that became hungry since they were last asked for.
+    hungry: Vec<LineIx>,
     /// Lines that the store may hold more of.
     with_parked: BTreeSet<LineIx>,
     /// The sum of all lines' lengths.
@@ -182,6 +186,7 @@ impl Lines {
             lot: Lot::default(),
             may_leave: false,
             needed: true,
+            hungry: false,
         };
         let ix = self.vacant.pop().unwrap_or(LineIx(self.lines.len()));
         match self.lines.get_mut(ix.0) {
@@ -349,7 +354,10 @@ impl Lines {
             self.changes += 1;
         }
         let line = self.line_mut(ix);
-        let active = line.waits() && !line.members.is_empty();
+        let (waits, served) = (line.waits(), !line.members.is_empty());
+        let active = waits && served;
+        let was_hungry = std::mem::replace(&mut line.hungry, waits && !served);
+        let became_hungry = line.hungry && !was_hungry;
         let priority = line.requirement.priority.min(Limits::PRIORITY) as usize;
         line.needed = true;
         if line.is_idle() && !line.may_leave {
@@ -360,6 +368,19 @@ impl Lines {
             true => self.active[priority].insert(ix),
             false => self.active[priority].remove(&ix),
         };
+        if became_hungry {
+            self.hungry.push(ix);
+        }
+    }
+
+    /// The lines that became hungry since the last call, and still are.
+    pub(super) fn take_hungry(&mut self) -> Vec<LineIx> {
+        let mut hungry = std::mem::take(&mut self.hungry);
+        hungry.retain(|ix| {
+            let line = self.lines.get(ix.0).and_then(Option::as_ref);
+            line.is_some_and(|line| line.hungry)
+        });
+        hungry
     }
 
     /// The reads that short lines need; every batch up to `acknowledged` is visible to them.
@@ -404,7 +425,7 @@ impl Lines {
 
 impl Line {
     /// Whether a run of it could be given out, or read, if there is a worker.
-    fn waits(&self) -> bool {
+    pub(super) fn waits(&self) -> bool {
         !self.queue.is_empty() || !self.ready.is_empty()
     }
 

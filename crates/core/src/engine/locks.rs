@@ -84,6 +84,11 @@ impl Locks {
         Some(lock)
     }
 
+    /// The callers who wait.
+    pub(super) fn waiting(&self) -> Vec<Ticket> {
+        self.waiting.keys().copied().collect()
+    }
+
     pub(super) fn row(&self, lock: &LockRef) -> Option<&LockRow> {
         self.held.get(lock).map(|held| &held.row)
     }

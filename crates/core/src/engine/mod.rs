@@ -64,6 +64,7 @@ mod runs;
 mod segments;
 mod sort_lots;
 mod start_limits;
+mod succession;
 mod supersede;
 mod sweeps;
 mod time;
@@ -76,7 +77,7 @@ use crate::change::ChangeSet;
 use crate::lease;
 use crate::model::{
     Actor, CalendarRef, Counters, JobId, JobName, JobRecord, Limits, NamespaceName, Now, Run,
-    RunId, SegmentId, SessionId, SettingKey, SettingRow, TokenId, TokenRow,
+    RunId, SegmentId, SegmentSet, SessionId, SettingKey, SettingRow, TokenId, TokenRow,
 };
 use crate::wheel::Wheel;
 
@@ -92,6 +93,8 @@ pub use input::{
 };
 
 pub use queue_view::{Held, Hindrance, KeyView, QueueView};
+
+pub use succession::{Legacy, Transfer};
 
 use backfills::Backfills;
 use batch::Building;
@@ -254,6 +257,10 @@ impl Engine {
                 self.loaded(now, loaded);
                 Step::Done
             }
+            Input::Drains(rows) => {
+                self.take_drains(rows);
+                Step::Done
+            }
             Input::CallerGone(ticket) => {
                 self.withdraw_from_locks(now, ticket);
                 Step::Done
@@ -296,6 +303,8 @@ impl Engine {
             session: self.session,
             seq: self.taken + 1,
             segments: self.segments.given_up(),
+            // Whoever looks around sees at once that nobody is behind it.
+            revoke: vec![self.session],
             ..ChangeSet::default()
         }
     }
@@ -308,6 +317,16 @@ impl Engine {
     /// Whether the batch is as large as a commit may be: step nothing more before it is taken.
     pub fn is_full(&self) -> bool {
         self.building.is_full()
+    }
+
+    /// The session that it commits under.
+    pub fn session(&self) -> SessionId {
+        self.session
+    }
+
+    /// What it owns.
+    pub fn owned(&self) -> SegmentSet {
+        self.segments.owned()
     }
 
     /// How a job that is held in memory is called; the jobs of a batch are, until its commit is acknowledged.

@@ -12,6 +12,8 @@ use crate::model::{
 };
 use crate::model::{raw_floor, raw_next};
 
+use super::Engine;
+
 /// How far ahead a raised mark lies: a row written every few seconds for each busy segment.
 const MARK_AHEAD_MS: i64 = 5_000;
 
@@ -27,10 +29,12 @@ pub(super) struct Segments {
     /// The keys of `owned`.
     set: SegmentSet,
     raised: BTreeSet<SegmentId>,
+    /// Segments that are known to belong together.
+    ties: SegmentSet,
 }
 
 impl Segments {
-    pub(super) fn new(rows: Vec<SegmentRow>) -> Self {
+    pub(super) fn new(rows: Vec<SegmentRow>, ties: SegmentSet) -> Self {
         let set = rows.iter().map(|row| row.id).collect();
         let owned = rows
             .into_iter()
@@ -48,12 +52,18 @@ impl Segments {
             owned,
             set,
             raised: BTreeSet::new(),
+            ties,
         }
     }
 
     /// Which they are.
     pub(super) fn owned(&self) -> SegmentSet {
         self.set
+    }
+
+    /// The first of them.
+    pub(super) fn first(&self) -> Option<SegmentId> {
+        self.owned.keys().next().copied()
     }
 
     /// The rows, as of an owner that gives all of them up.
@@ -116,6 +126,22 @@ impl Segments {
     }
 }
 
+impl Engine {
+    pub(super) fn owns(&self, segment: SegmentId) -> bool {
+        self.segments.set.contains(segment)
+    }
+
+    /// Notes that segments belong together, where that is not known yet. Whoever has them is told by the store, and sooner or
+    /// later one server has all of them.
+    pub(super) fn tie(&mut self, segments: &SegmentSet) {
+        let fresh = segments.without(&self.segments.ties);
+        if !fresh.is_empty() {
+            self.segments.ties = self.segments.ties.union(&fresh);
+            self.building.tie(&fresh);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -134,7 +160,7 @@ mod tests {
         let mut last = RunId(0);
         for life in 0..1000 {
             let now = WallMs(1_800_000_000_000 + life);
-            let mut segments = Segments::new(vec![row]);
+            let mut segments = Segments::new(vec![row], SegmentSet::ALL);
             let drawn = segments.run_id(id, now);
             assert!(drawn > last, "{drawn} after {last}");
             assert!(drawn.created().since(now) <= MARK_AHEAD_MS, "life {life}");

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{CalendarRef, JobRecord, Now, SweepCause, SweepRow};
+use crate::model::{CalendarRef, JobRecord, Now, SegmentId, SweepCause, SweepRow};
 
 use super::time::Timer;
 use super::{Engine, LOAD_ROWS, LoadKey};
@@ -29,6 +29,15 @@ impl Sweeps {
         self.rows.extend(rows);
     }
 
+    /// What has not ended begins anew: how far it is, is known of the jobs of another server.
+    pub(super) fn begin_anew(&mut self) {
+        for row in self.rows.values_mut() {
+            if row.finished.is_none() {
+                row.after = None;
+            }
+        }
+    }
+
     pub(super) fn row(&self, cause: &SweepCause) -> Option<&SweepRow> {
         self.rows.get(cause)
     }
@@ -48,7 +57,7 @@ impl Engine {
         };
         self.sweeps.begun_anew |= self.sweeps.running.as_ref() == Some(&cause);
         self.sweeps.rows.insert(cause.clone(), row);
-        self.building.sweep(cause);
+        self.note_sweep(cause);
         self.next_page(now);
     }
 
@@ -90,9 +99,16 @@ impl Engine {
             row.changed += changed;
             row.after = last.or(row.after);
             row.finished = all.then_some(now.wall);
-            self.building.sweep(cause.clone());
+            self.note_sweep(cause.clone());
         }
         self.next_page(now);
+    }
+
+    /// How far a sweep is, is one server's to write; each of them goes through its own jobs.
+    fn note_sweep(&mut self, cause: SweepCause) {
+        if self.owns(SegmentId::HOME) {
+            self.building.sweep(cause);
+        }
     }
 
     pub(super) fn sweep_calendar(&mut self, now: Now, calendar: CalendarRef, version: u32) {

@@ -151,7 +151,7 @@ impl Engine {
             return;
         };
         if worker.timer.is_none() {
-            let mut at = terms.over_at(worker.leased_from).max(now.mono.plus(1));
+            let mut at = worker.over_at(&terms).max(now.mono.plus(1));
             if armed(Fault::TermNotAwaited) && !worker.has_dialled() {
                 at = now.mono.plus(1);
             }
@@ -180,7 +180,7 @@ impl Engine {
         };
         worker.timer = None;
         let given_up = armed(Fault::TermNotAwaited) && !worker.has_dialled();
-        if self.options.terms.over_at(worker.leased_from) > now.mono && !given_up {
+        if worker.over_at(&self.options.terms) > now.mono && !given_up {
             self.arm_lease(now, process);
         } else {
             self.note_loss(now, process);

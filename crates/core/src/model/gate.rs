@@ -21,6 +21,14 @@ pub enum GateKey {
 }
 
 impl GateKey {
+    /// The job whose attempts it counts; `None` for one of a queue.
+    pub fn job(&self) -> Option<JobId> {
+        match self {
+            Self::Job(job) | Self::JobKey(job, _) => Some(*job),
+            Self::Queue(_) | Self::QueueKey(..) => None,
+        }
+    }
+
     /// Reads the form as text back.
     pub fn parse(text: &str) -> Option<Self> {
         let (kind, rest) = text.strip_prefix('@')?.split_once('/')?;

@@ -208,6 +208,8 @@ pub struct SegmentId(pub u16);
 impl SegmentId {
     /// How many segments there are. The store's meta row repeats it and a server that disagrees refuses to start.
     pub const COUNT: u16 = 1024;
+    /// The one whose owner keeps what all of them share.
+    pub const HOME: Self = Self(0);
 
     /// The segment of a job, by its namespace and name.
     pub fn of(namespace: &str, job: &str) -> Self {

@@ -34,6 +34,7 @@ mod segment_set;
 mod setting;
 mod system;
 mod task;
+mod tie;
 mod time;
 
 pub use after::{After, AfterOn, AfterRow, Arrival, Ending, Need, Unmade};

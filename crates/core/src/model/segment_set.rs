@@ -63,6 +63,12 @@ fn place(segment: SegmentId) -> (usize, u64) {
     (number / 64, 1 << (number % 64))
 }
 
+impl Default for SegmentSet {
+    fn default() -> Self {
+        Self::NONE
+    }
+}
+
 impl FromIterator<SegmentId> for SegmentSet {
     fn from_iter<I: IntoIterator<Item = SegmentId>>(segments: I) -> Self {
         let mut set = Self::NONE;

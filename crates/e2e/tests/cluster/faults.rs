@@ -2,7 +2,7 @@
 //! lost, doubled or early; how late starts were after each fault is printed and not judged.
 
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use drumtower_audit::journal::{self, wall_now};
 use drumtower_audit::{Journal, Journaled, Options, Record};
@@ -12,7 +12,7 @@ use drumtower_store::postgres;
 use serde_json::{Value, json};
 use ureq::http::Method;
 
-use crate::world::{CALM, Database, Member, await_owner};
+use crate::world::{CALM, Database, Member, await_shared, jobs_in};
 
 /// Short, so that what was lost is soon given to another.
 const LEASE: &str = "5s";
@@ -35,12 +35,9 @@ impl World {
         let journals = site.dir("journal");
         let lease = [("DRUMTOWER_LEASE", LEASE.to_owned())];
         let launch = |name| Member::launch(&site, &database, name, "http", &lease);
-        let mut members = vec![launch("a")];
-        members[0].await_status("ready");
-        members.extend([launch("b"), launch("c")]);
-        for member in &mut members[1..] {
-            member.await_status("standby");
-        }
+        let mut members = Vec::from(["a", "b", "c"].map(launch));
+        members.iter_mut().for_each(Member::await_ready);
+        await_shared(&members.iter().collect::<Vec<_>>());
         let token = members[0].server.token("workers", "worker");
         let worker = |number: usize| {
             let name = format!("worker-{number}");
@@ -74,12 +71,21 @@ impl World {
         }
     }
 
-    fn owner(&mut self) -> usize {
-        await_owner(&mut self.members, None)
+    /// Those that are there but for one.
+    fn others(&self, but: Option<usize>) -> Vec<&Member> {
+        let numbered = self.members.iter().enumerate();
+        let others = numbered.filter(|(number, _)| Some(*number) != but);
+        others.map(|(_, member)| member).collect()
     }
 
-    /// Does something bad, waits until work goes on, and remembers when that was.
-    fn fault(&mut self, what: &str, mut act: impl FnMut(&mut Self)) {
+    /// Waits until everybody has a share, or everybody but one.
+    fn await_shared(&self, but: Option<usize>) {
+        await_shared(&self.others(but));
+    }
+
+    /// Does something bad, waits until work goes on, and remembers when that was. What is done says when all that was lost
+    /// was owned again.
+    fn fault(&mut self, what: &str, mut act: impl FnMut(&mut Self, &Instant) -> Duration) {
         let (began, since) = (wall_now(), Instant::now());
         let killed = Record::Killed {
             what: "server".into(),
@@ -87,20 +93,19 @@ impl World {
             wall_ms: began,
         };
         self.journal.write(&killed).expect("a line in the journal");
-        act(self);
-        let owner = self.owner();
-        let owned = since.elapsed();
-        self.await_fire(owner);
+        let owned = act(self, &since);
+        self.await_shared(None);
+        self.await_fire();
         let words = format!(
-            "{what}: owned again after {owned:.1?}, the next start after {:.1?}",
+            "{what}: owned again after {owned:.1?}, shared by all after {:.1?}",
             since.elapsed()
         );
         self.faults.push((words, began, wall_now()));
     }
 
     /// Waits until a run that was made after now has started.
-    fn await_fire(&self, owner: usize) {
-        let (since, api) = (wall_now(), self.members[owner].server.api());
+    fn await_fire(&self) {
+        let (since, api) = (wall_now(), self.members[0].server.api());
         within(CALM, "a run starts", || {
             let answer = api.call(Method::GET, "/api/v1/runs?limit=100", None).ok()?;
             let runs = answer.body["items"].as_array()?.clone();
@@ -115,8 +120,7 @@ impl World {
 
     /// Ends the load, waits until everything has ended, and checks what happened.
     fn check(mut self) {
-        let owner = self.owner();
-        let api = self.members[owner].server.api();
+        let api = self.members[0].server.api();
         for number in 0..self.jobs {
             let path = format!("/api/v1/namespaces/default/jobs/job-{number}/pause");
             api.send(Method::POST, &path, None);
@@ -184,99 +188,108 @@ fn starts(files: &[PathBuf]) -> Vec<(i64, i64)> {
 #[test]
 fn through_every_fault_nothing_is_lost_doubled_or_early() {
     let mut world = World::start();
-    let owner = world.owner();
-    world.await_fire(owner);
+    world.await_fire();
     let rounds = if long() { 3 } else { 1 };
-    for _ in 0..rounds {
-        kill(&mut world);
-        freeze(&mut world);
-        cut_from_database(&mut world);
-        cut_from_others(&mut world);
-        world.fault("the database crashed and was started again", |world| {
-            world
-                .database
-                .cluster
-                .crash_and_restart()
-                .expect("it is up");
-        });
+    for round in 0..rounds {
+        // Each time another one.
+        let victim = |number: usize| (round + number) % 3;
+        kill(&mut world, victim(0));
+        freeze(&mut world, victim(1));
+        cut_from_database(&mut world, victim(2));
+        cut_from_others(&mut world, victim(0));
+        world.fault(
+            "the database crashed and was started again",
+            |world, since| {
+                let cluster = &mut world.database.cluster;
+                cluster.crash_and_restart().expect("it is up");
+                world.await_shared(None);
+                since.elapsed()
+            },
+        );
         restart_one_after_another(&mut world);
     }
     world.check();
 }
 
-fn kill(world: &mut World) {
-    let owner = world.owner();
-    world.fault("the owner was killed", |world| {
-        world.members[owner].server.kill();
-        await_owner(&mut world.members, Some(owner));
-        world.members[owner].respawn();
-        world.members[owner].await_status("standby");
+fn kill(world: &mut World, victim: usize) {
+    world.fault("a server was killed", |world, since| {
+        world.members[victim].server.kill();
+        world.await_shared(Some(victim));
+        let owned = since.elapsed();
+        world.members[victim].respawn();
+        world.members[victim].await_ready();
+        owned
     });
 }
 
-fn freeze(world: &mut World) {
-    let owner = world.owner();
-    world.fault("the owner was frozen beyond its session", |world| {
-        world.members[owner].server.process().signal(libc::SIGSTOP);
-        await_owner(&mut world.members, Some(owner));
-        world.members[owner].server.process().signal(libc::SIGCONT);
-        world.members[owner].await_status("standby");
+fn freeze(world: &mut World, victim: usize) {
+    world.fault("a server was frozen beyond its session", |world, since| {
+        world.members[victim].server.process().signal(libc::SIGSTOP);
+        world.await_shared(Some(victim));
+        let owned = since.elapsed();
+        world.members[victim].server.process().signal(libc::SIGCONT);
+        owned
     });
 }
 
-fn cut_from_database(world: &mut World) {
-    let owner = world.owner();
-    world.fault("the owner was cut from the database", |world| {
-        let way = &world.members[owner].to_database;
+fn cut_from_database(world: &mut World, victim: usize) {
+    world.fault("a server was cut from the database", |world, since| {
+        let way = &world.members[victim].to_database;
         way.hold(Way::Up, true);
         way.hold(Way::Down, true);
-        await_owner(&mut world.members, Some(owner));
-        let way = &world.members[owner].to_database;
+        world.await_shared(Some(victim));
+        let owned = since.elapsed();
+        let way = &world.members[victim].to_database;
         way.hold(Way::Up, false);
         way.hold(Way::Down, false);
         way.cut();
-        world.members[owner].await_status("standby");
+        owned
     });
 }
 
-/// Its session goes on, so nobody takes over: workers and callers wait.
-fn cut_from_others(world: &mut World) {
-    let owner = world.owner();
-    let others: Vec<Api> = (0..3)
-        .filter(|it| *it != owner)
-        .map(|it| world.members[it].server.api())
+/// Its session goes on, so nobody takes over: its workers and callers wait.
+fn cut_from_others(world: &mut World, victim: usize) {
+    let mine = await_shared(&world.others(None)).of(&world.members[victim]);
+    let asked: Vec<Api> = world
+        .others(Some(victim))
+        .iter()
+        .map(|it| it.server.api())
         .collect();
-    world.fault("the owner was cut from workers and servers", |world| {
-        let way = &world.members[owner].to_it;
-        way.hold(Way::Up, true);
-        way.hold(Way::Down, true);
-        // Long enough for a caller to be refused, which is longer than a lease.
-        let refused = others[0].call(Method::GET, "/api/v1/jobs?limit=1", None);
-        let refused = refused.expect("an answer");
-        assert_eq!((refused.status, refused.code()), (503, "not_ready"));
-        assert_eq!(world.members[owner].status().as_deref(), Some("ready"));
-        let way = &world.members[owner].to_it;
-        way.hold(Way::Up, false);
-        way.hold(Way::Down, false);
-        way.cut();
-    });
+    world.fault(
+        "a server was cut from workers and servers",
+        |world, since| {
+            let way = &world.members[victim].to_it;
+            way.hold(Way::Up, true);
+            way.hold(Way::Down, true);
+            // Long enough for a caller to be refused, which is longer than a lease.
+            let [job] = jobs_in(&mine);
+            let path = format!("/api/v1/namespaces/default/jobs/{job}/runs");
+            // Under a key it is sent again and again, for it can do no harm twice.
+            let key = [("idempotency-key", "cut-off")];
+            let refused = asked[0].call_with(Method::POST, &path, Some(&json!({})), &key);
+            let refused = refused.expect("an answer");
+            assert_eq!((refused.status, refused.code()), (503, "not_ready"));
+            assert_eq!(world.members[victim].status().as_deref(), Some("ready"));
+            let way = &world.members[victim].to_it;
+            way.hold(Way::Up, false);
+            way.hold(Way::Down, false);
+            way.cut();
+            since.elapsed()
+        },
+    );
 }
 
 fn restart_one_after_another(world: &mut World) {
     for number in 0..3 {
         let what = format!("server {number} was restarted in good order");
-        world.fault(&what, |world| {
+        world.fault(&what, |world, since| {
             let status = world.members[number].server.stop();
             assert!(status.success(), "{status}");
+            world.await_shared(Some(number));
+            let owned = since.elapsed();
             world.members[number].respawn();
-            // Whoever comes back first has the work.
-            let settled = |it: String| matches!(it.as_str(), "ready" | "standby");
-            within(CALM, "the server is back", || {
-                world.members[number]
-                    .status()
-                    .filter(|it| settled(it.clone()))
-                    .map(|_| ())
-            });
+            world.members[number].await_ready();
+            owned
         });
     }
 }

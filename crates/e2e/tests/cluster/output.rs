@@ -1,10 +1,10 @@
 //! The output of runs is found wherever it lies: with the server that owned the work when it was written.
 
-use drumtower_e2e::{Api, Cli, Site, Worker, eventually, shell};
+use drumtower_e2e::{Api, Cli, Site, Worker, eventually, in_time, shell};
 use serde_json::{Value, json};
 use ureq::http::Method;
 
-use crate::world::{Database, Member};
+use crate::world::{Database, Member, await_shared, jobs_in};
 
 /// What a server answers for a run's output, as text.
 fn logs(api: &Api, run: &str, query: &str) -> (u16, String) {
@@ -20,18 +20,22 @@ fn logs(api: &Api, run: &str, query: &str) -> (u16, String) {
 
 #[track_caller]
 fn await_output(api: &Api, run: &str, wanted: &str) {
-    eventually(&format!("the output is {wanted:?}"), || {
-        (logs(api, run, "") == (200, wanted.to_owned())).then_some(())
+    let mut last = None;
+    let found = in_time(|| {
+        last = Some(logs(api, run, ""));
+        (last == Some((200, wanted.to_owned()))).then_some(())
     });
+    assert!(found.is_some(), "the output is {last:?} and not {wanted:?}");
 }
 
 #[test]
 fn output_is_read_through_any_server_after_the_owner_changed() {
     let (site, database) = (Site::new(), Database::start());
     let mut a = Member::launch(&site, &database, "a", "http", &[]);
-    a.await_status("ready");
+    a.await_ready();
     let mut b = Member::launch(&site, &database, "b", "http", &[]);
-    b.await_status("standby");
+    b.await_ready();
+    let [old, spans, silent] = jobs_in(&await_shared(&[&a, &b]).of(&a));
     let agent = Worker::start_by(
         &site,
         &a.server,
@@ -40,40 +44,51 @@ fn output_is_read_through_any_server_after_the_owner_changed() {
         Default::default(),
     );
     let at_b = b.server.api();
-    let go = site.path().join("go");
-    let wait = format!("while [ ! -e {} ]; do sleep 0.05; done", go.display());
-    at_b.put_job(&shell("old", "echo hello"));
-    at_b.put_job(&shell("spans", &format!("echo one; {wait}; echo two")));
-    at_b.put_job(&shell("silent", "true"));
-    let old = at_b.trigger("old", &json!({}));
+    let signs = ["first", "second"].map(|name| site.path().join(name));
+    let wait = |sign: usize| {
+        let sign = signs[sign].display();
+        format!("while [ ! -e {sign} ]; do sleep 0.05; done")
+    };
+    let script = format!("echo one; {}; echo two; {}; echo three", wait(0), wait(1));
+    at_b.put_job(&shell(&old, "echo hello"));
+    at_b.put_job(&shell(&spans, &script));
+    at_b.put_job(&shell(&silent, "true"));
+    let old = at_b.trigger(&old, &json!({}));
     assert_eq!(at_b.ended(&old)["state"], "COMPLETED");
-    let spans = at_b.trigger("spans", &json!({}));
+    let spans = at_b.trigger(&spans, &json!({}));
     await_output(&at_b, &spans, "one\n");
 
     // The owner dies. What it wrote is with it, and that is said with its name.
     a.server.kill();
-    b.await_status("ready");
+    await_shared(&[&b]);
     let problem = eventually("the output is known to be away", || {
         let (status, text) = logs(&at_b, &old, "");
         (status == 503).then_some(text)
     });
-    let named = a.to_it.url();
     assert!(
-        problem.contains("output_away") && problem.contains(&named),
+        problem.contains("output_away") && problem.contains(&a.address),
         "{problem}"
     );
     let (status, text) = logs(&at_b, &spans, "");
-    assert!(status == 200 && text.contains(&named), "{status} {text}");
-    let silent = at_b.trigger("silent", &json!({}));
+    assert!(
+        status == 200 && text.contains(&a.address),
+        "{status} {text}"
+    );
+    let silent = at_b.trigger(&silent, &json!({}));
     at_b.ended(&silent);
+    std::fs::write(&signs[0], "").expect("written");
+    eventually("what comes meanwhile is with the other", || {
+        logs(&at_b, &spans, "").1.ends_with("two\n").then_some(())
+    });
 
-    // It comes back and stands by: what it has is read through either.
+    // It comes back and has its share again: what each has is read through either.
     a.respawn();
-    a.await_status("standby");
+    a.await_ready();
+    await_shared(&[&a, &b]);
     let at_a = a.server.api();
     for api in [&at_a, &at_b] {
         await_output(api, &old, "hello\n");
-        await_output(api, &spans, "one\n");
+        await_output(api, &spans, "one\ntwo\n");
         await_output(api, &silent, "");
     }
     let following = at_b.clone();
@@ -82,25 +97,28 @@ fn output_is_read_through_any_server_after_the_owner_changed() {
         let lines = following.follow(&id).map(|line| line["text"].to_string());
         lines.collect::<Vec<_>>()
     });
-    std::fs::write(&go, "").expect("written");
+    std::fs::write(&signs[1], "").expect("written");
     let ended = at_b.ended(&spans);
     assert_eq!(ended["state"], "COMPLETED", "{ended}");
     let attempts = ended["attempts"].as_array().expect("a list").len();
-    assert_eq!(attempts, 1, "it ran on over the take-over");
+    assert_eq!(attempts, 1, "it ran on over two changes of its owner");
     assert_eq!(
         followed.join().expect("it ends"),
-        [r#""one\n""#, r#""two\n""#]
+        [r#""one\n""#, r#""two\n""#, r#""three\n""#]
     );
     for api in [&at_a, &at_b] {
-        await_output(api, &spans, "one\ntwo\n");
-        assert_eq!(logs(api, &spans, "?tail=1"), (200, "two\n".into()));
-        assert_eq!(logs(api, &spans, "?tail=2"), (200, "one\ntwo\n".into()));
-        assert_eq!(logs(api, &spans, "?grep=one"), (200, "one\n".into()));
-        assert_eq!(logs(api, &spans, "?grep=o&tail=1"), (200, "two\n".into()));
-        assert_eq!(logs(api, &spans, "?stream=stderr"), (200, String::new()));
+        let expected = |query: &str, wanted: &str| {
+            assert_eq!(logs(api, &spans, query), (200, wanted.into()), "{query}");
+        };
+        await_output(api, &spans, "one\ntwo\nthree\n");
+        expected("?tail=1", "three\n");
+        expected("?tail=3", "one\ntwo\nthree\n");
+        expected("?grep=one", "one\n");
+        expected("?grep=o&tail=1", "two\n");
+        expected("?stream=stderr", "");
     }
     let cli = Cli::new(site.path()).env("DRUMTOWER_DATA", a.server.data().display().to_string());
-    assert_eq!(cli.ok(&["run", "logs", &spans]), "one\ntwo\n");
+    assert_eq!(cli.ok(&["run", "logs", &spans]), "one\ntwo\nthree\n");
 
     // A token of one namespace sees through another server what it sees through the owner, and no more.
     let body = json!({"name": "elsewhere", "role": "viewer", "namespace": "other"});
@@ -108,18 +126,18 @@ fn output_is_read_through_any_server_after_the_owner_changed() {
     let stranger = Api::new(at_a.url(), token.as_str().map(str::to_owned));
     assert_eq!(logs(&stranger, &old, "").0, 404);
 
-    // The other one leaves in good order: the first owns again, and the middle of the output is with who left.
+    // The other one leaves in good order: the middle of the output is with who left.
     assert!(b.server.stop().success());
-    a.await_status("ready");
+    await_shared(&[&a]);
     await_output(&at_a, &old, "hello\n");
     let (status, text) = logs(&at_a, &spans, "");
     assert!(
-        status == 200 && text.contains(&b.to_it.url()),
+        status == 200 && text.contains(&b.address),
         "{status} {text}"
     );
-    assert!(text.ends_with("one\n"), "{text}");
+    assert!(text.contains("one\n") && !text.contains("two\n"), "{text}");
     b.respawn();
-    b.await_status("standby");
-    await_output(&at_a, &spans, "one\ntwo\n");
+    b.await_ready();
+    await_output(&at_a, &spans, "one\ntwo\nthree\n");
     drop(agent);
 }

@@ -4,20 +4,19 @@ use drumtower_e2e::{Answer, Api, Authority, Cli, Process, Site, Way, eventually,
 use serde_json::json;
 use ureq::http::Method;
 
-use crate::world::{Database, Member};
+use crate::world::{Database, Member, await_shared, jobs_in};
 
-const RUNS: &str = "/api/v1/namespaces/default/jobs/once/runs";
-
-/// Triggers a run through a server that stands by, and cuts the way to the owner when it has made the run.
-fn cut_off(asked: &Api, owner: &Member, key: Option<&str>) -> Answer {
+/// Triggers a run through another server, and cuts the way to the owner when it has made the run.
+fn cut_off(asked: &Api, owner: &Member, runs: &str, key: Option<&str>) -> Answer {
     let direct = owner.server.api();
     let before = direct.runs("").len();
     owner.to_it.hold(Way::Down, true);
-    let (asked, key) = (asked.clone(), key.map(str::to_owned));
+    let (asked, runs) = (asked.clone(), runs.to_owned());
+    let key = key.map(str::to_owned);
     let asking = std::thread::spawn(move || {
         let headers: Vec<(&str, &str)> = key.iter().map(|it| ("idempotency-key", &**it)).collect();
         let body = json!({});
-        let answer = asked.call_with(Method::POST, RUNS, Some(&body), &headers);
+        let answer = asked.call_with(Method::POST, &runs, Some(&body), &headers);
         answer.expect("an answer")
     });
     eventually("the owner has made the run", || {
@@ -32,22 +31,24 @@ fn cut_off(asked: &Api, owner: &Member, key: Option<&str>) -> Answer {
 fn a_request_that_is_cut_off_is_told_as_unknown_unless_its_key_lets_it_be_repeated() {
     let (site, database) = (Site::new(), Database::start());
     let mut owner = Member::launch(&site, &database, "a", "http", &[]);
-    owner.await_status("ready");
-    let mut standby = Member::launch(&site, &database, "b", "http", &[]);
-    standby.await_status("standby");
-    let api = standby.server.api();
+    owner.await_ready();
+    let mut other = Member::launch(&site, &database, "b", "http", &[]);
+    other.await_ready();
+    let [job] = jobs_in(&await_shared(&[&owner, &other]).of(&owner));
+    let runs = format!("/api/v1/namespaces/default/jobs/{job}/runs");
+    let api = other.server.api();
     // Nobody carries it out, so runs only add up.
-    api.put_job(&shell("once", "true"));
-    let unknown = cut_off(&api, &owner, None);
+    api.put_job(&shell(&job, "true"));
+    let unknown = cut_off(&api, &owner, &runs, None);
     assert_eq!(unknown.code(), "outcome_unknown", "{unknown:?}");
-    let repeated = cut_off(&api, &owner, Some("order-7"));
+    let repeated = cut_off(&api, &owner, &runs, Some("order-7"));
     assert!(repeated.is_success(), "{repeated:?}");
     assert_eq!(repeated.body["repeated"], true, "{repeated:?}");
     let made = owner.server.api().runs("");
     assert_eq!(made.len(), 2);
     assert_eq!(repeated.body["id"], made[0]["id"], "the newest first");
     let key = [("idempotency-key", "order-7")];
-    let again = api.call_with(Method::POST, RUNS, Some(&json!({})), &key);
+    let again = api.call_with(Method::POST, &runs, Some(&json!({})), &key);
     let again = again.expect("an answer");
     assert!(again.is_success(), "{again:?}");
     assert_eq!(again.body["id"], repeated.body["id"]);
@@ -76,14 +77,9 @@ impl Encrypted {
             ];
             let member = Member::launch(site, database, name, "https", &env);
             let cli = beside(site, &member);
-            let wanted = if members.is_empty() {
-                "ready"
-            } else {
-                "standby"
-            };
-            eventually(&format!("{name} is {wanted}"), || {
+            eventually(&format!("{name} is ready"), || {
                 let told = cli.run(&["ready", "-o", "json"]);
-                told.stdout.contains(wanted).then_some(())
+                told.stdout.contains("ready").then_some(())
             });
             members.push(member);
         }

@@ -1,9 +1,12 @@
 //! Servers that share a database, each with ways to it and to itself that a test can break.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use drumtower_e2e::{Api, Proxy, Server, ServerOptions, Site, eventually, free_port};
+use drumtower_core::model::{SegmentId, SegmentSet};
+use drumtower_e2e::{Api, Proxy, Server, ServerOptions, Site, eventually, free_port, within};
 use drumtower_testpg::{Cluster, Purpose, ROLE};
+use serde_json::Value;
 use ureq::http::Method;
 
 /// Time for a busy machine, over leases and their margins.
@@ -39,6 +42,8 @@ pub struct Member {
     pub to_database: Proxy,
     /// The way of others to it.
     pub to_it: Proxy,
+    /// What it tells the others to be reached by.
+    pub address: String,
 }
 
 impl Member {
@@ -57,7 +62,7 @@ impl Member {
         let advertised = to_it.url().replacen("http", scheme, 1);
         let mut env = vec![
             ("DRUMTOWER_STORE", database.through(&to_database)),
-            ("DRUMTOWER_ADVERTISE", advertised),
+            ("DRUMTOWER_ADVERTISE", advertised.clone()),
         ];
         env.extend_from_slice(more);
         let options = ServerOptions {
@@ -71,6 +76,7 @@ impl Member {
             options,
             to_database,
             to_it,
+            address: advertised,
         }
     }
 
@@ -93,21 +99,71 @@ impl Member {
     }
 
     #[track_caller]
-    pub fn await_status(&mut self, wanted: &str) {
-        eventually(&format!("the server is {wanted}"), || {
-            (self.status()? == wanted).then_some(())
+    pub fn await_ready(&mut self) {
+        eventually("the server is ready", || {
+            (self.status()? == "ready").then_some(())
         });
     }
 }
 
-/// Waits until one of the servers owns the work, and says which; `but` is not looked at.
+/// Who owns what, as a server sees it.
+pub struct Shares {
+    /// Segments of nobody whose session holds.
+    pub unowned: u64,
+    /// By the address of the server.
+    owned: BTreeMap<String, SegmentSet>,
+}
+
+impl Shares {
+    /// `None` when the server does not answer.
+    pub fn seen_by(api: &Api) -> Option<Self> {
+        let answer = api.call(Method::GET, "/api/v1/cluster", None).ok()?;
+        let servers = answer.body["servers"].as_array()?;
+        let address = |session: &Value| {
+            let server = servers.iter().find(|it| it["session"] == *session);
+            let holds = server.filter(|it| it["state"] != "gone")?;
+            holds["address"].as_str().map(str::to_owned)
+        };
+        let mut owned = BTreeMap::<String, SegmentSet>::new();
+        for range in answer.body["segments"]["ranges"].as_array()? {
+            if let Some(address) = address(&range["session"]) {
+                let (first, last) = (range["first"].as_u64()?, range["last"].as_u64()?);
+                let set = owned.entry(address).or_default();
+                (first..=last).for_each(|id| set.insert(SegmentId(id as u16)));
+            }
+        }
+        let unowned = answer.body["segments"]["unowned"].as_u64()?;
+        Some(Self { unowned, owned })
+    }
+
+    pub fn of(&self, member: &Member) -> SegmentSet {
+        let owned = self.owned.get(&member.address);
+        owned.copied().unwrap_or_default()
+    }
+
+    /// Whether these own everything together, each something.
+    fn is_whole(&self, members: &[&Member]) -> bool {
+        let all = members.iter().map(|it| self.of(it).len()).sum::<usize>();
+        let each = members.iter().all(|it| !self.of(it).is_empty());
+        self.unowned == 0 && each && all == SegmentSet::ALL.len()
+    }
+}
+
+/// Waits until these servers own everything, each something, and all of them see it.
 #[track_caller]
-pub fn await_owner(members: &mut [Member], but: Option<usize>) -> usize {
-    eventually("a server owns the work", || {
-        let mut numbered = members.iter_mut().enumerate();
-        numbered.find_map(|(number, member)| {
-            let ready = Some(number) != but && member.status().as_deref() == Some("ready");
-            ready.then_some(number)
-        })
+pub fn await_shared(members: &[&Member]) -> Shares {
+    within(CALM, "the servers share the work", || {
+        let seen = members.iter().map(|it| Shares::seen_by(&it.server.api()));
+        let seen: Vec<Shares> = seen.collect::<Option<_>>()?;
+        let whole = seen.iter().all(|it| it.is_whole(members));
+        whole.then(|| seen.into_iter().next_back())?
     })
+}
+
+/// The names of jobs in these segments.
+pub fn jobs_in<const N: usize>(segments: &SegmentSet) -> [String; N] {
+    let names = (0..).map(|number| format!("job-{number}"));
+    let is_there = |name: &String| segments.contains(SegmentId::of("default", name));
+    let mut names = names.filter(is_there);
+    std::array::from_fn(|_| names.next().expect("there are as many"))
 }

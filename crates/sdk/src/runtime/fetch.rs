@@ -1,8 +1,9 @@
 //! Fetches the checkpoint that an attempt begins with.
 //!
-//! It asks until it has it, over whatever connection there is: a lease that ends stops it, as it stops everything. What the
-//! server refuses for good is told at once.
+//! It asks until it has it, over the link on which the attempt was assigned or whatever other there is: a lease that
+//! ends stops it, as it stops everything. What the server refuses for good is told at once.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,15 +17,19 @@ use tonic::{Code, Request, Status};
 use wire::worker_service_client::WorkerServiceClient;
 
 use crate::executor::Event;
-use crate::session::Attempt;
+use crate::session::{Attempt, LinkId};
 
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(250);
 
+/// The connections that are open.
+pub(super) type Channels = BTreeMap<LinkId, Channel>;
+
 /// What is needed to ask.
 #[derive(Clone)]
 pub(super) struct Source {
-    pub(super) channel: watch::Receiver<Option<Channel>>,
+    pub(super) channels: watch::Receiver<Channels>,
+    pub(super) prefers: Option<LinkId>,
     pub(super) token: Option<MetadataValue<Ascii>>,
     pub(super) process: u64,
 }
@@ -38,8 +43,11 @@ impl Source {
         events: mpsc::UnboundedSender<Event>,
     ) {
         let fetched = loop {
-            let channel = match self.channel.wait_for(Option::is_some).await {
-                Ok(channel) => channel.clone(),
+            let channel = match self.channels.wait_for(|open| !open.is_empty()).await {
+                Ok(open) => self
+                    .prefers
+                    .and_then(|link| open.get(&link).cloned())
+                    .or_else(|| open.values().next().cloned()),
                 Err(_) => return,
             };
             let Some(channel) = channel else { continue };

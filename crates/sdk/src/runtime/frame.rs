@@ -4,13 +4,13 @@ use drumtower_core::model::{Limits, Now};
 use drumtower_proto::worker::v1 as wire;
 use prost::Message;
 
-use crate::session::Session;
+use crate::session::{LinkId, Session};
 
 /// Room for a message's own tag and length.
 const OVERHEAD_BYTES: usize = 8;
 const MESSAGES_MAX: usize = 4096;
 
-/// Takes messages out of a session, a frame at a time.
+/// Takes messages for one link out of a session, a frame at a time.
 #[derive(Default)]
 pub(super) struct Framer {
     /// It did not fit into the last frame.
@@ -24,11 +24,19 @@ impl Framer {
     }
 
     /// The next frame, if there is anything to say.
-    pub(super) fn next(&mut self, session: &mut Session, now: Now) -> Option<wire::WorkerFrame> {
+    pub(super) fn next(
+        &mut self,
+        session: &mut Session,
+        link: LinkId,
+        now: Now,
+    ) -> Option<wire::WorkerFrame> {
         let mut messages = Vec::new();
         let mut bytes = 0;
         while messages.len() < MESSAGES_MAX
-            && let Some(message) = self.left_over.take().or_else(|| session.poll_transmit(now))
+            && let Some(message) = self
+                .left_over
+                .take()
+                .or_else(|| session.poll_transmit(now, link))
         {
             let length = message.encoded_len() + OVERHEAD_BYTES;
             if bytes + length > Limits::FRAME_BYTES && !messages.is_empty() {

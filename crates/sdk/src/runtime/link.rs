@@ -1,4 +1,4 @@
-//! The one connection to a server: waiting, dialling, or open.
+//! One link: the connection to a server, waiting, dialling, or open.
 //!
 //! ```text
 //! Waiting ──time──► Dialling ──connected──► Open (frames go out at once, the answer may follow later)
@@ -6,51 +6,61 @@
 //!    └──────────────────┴──failed, lost───────┘
 //! ```
 //!
-//! Servers are tried in turn, until it is halted. It carries frames and knows nothing of what they say.
+//! A link that knows whose it is looks for that [`Peer`]; one that does not tries the known servers in turn. It carries
+//! frames and knows nothing of what they say. Which links there are is decided by [`Links`](super::links::Links).
 
 use std::pin::Pin;
 use std::time::Duration;
 
 use drumtower_core::model::Limits;
 use drumtower_proto::worker::v1 as wire;
-use tokio::sync::{mpsc, watch};
-use tokio::time::{Instant, sleep_until};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until, timeout};
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::metadata::{Ascii, MetadataValue};
 use tonic::transport::Channel;
 use tonic::{Code, Request, Status, Streaming};
 use wire::worker_service_client::WorkerServiceClient;
 
 use super::backoff::Backoff;
 use super::dial::{Complaint, Server};
-use super::fetch::Source;
-use crate::Error;
-use crate::tls::{Trust, in_the_open};
+use super::frame::Framer;
+use super::peer::Peer;
+use super::servers::Servers;
+use crate::session::{LinkId, Session};
+use crate::{Error, clock};
 
 /// Frames that were handed to the transport and not yet taken by it. Small: what waits in the session batches better.
 const FRAMES_WAITING: usize = 2;
-/// Servers that are dialled in turn.
-const SERVERS: usize = 64;
 /// A server that does not say anything for this long is not there.
 const ANSWER_WAIT: Duration = Duration::from_secs(10);
+/// The same for one that was there, when there are other ways: its leases run.
+const ANSWER_WAIT_AGAIN: Duration = Duration::from_secs(2);
+/// A server that sent the worker away is not dialled for this long.
+const SENT_AWAY: Duration = Duration::from_secs(60);
 
 type Answer = Pin<Box<dyn Future<Output = Result<Streaming<wire::ServerFrame>, Status>> + Send>>;
-type Dial = Pin<Box<dyn Future<Output = Result<Channel, tonic::transport::Error>> + Send>>;
+type Dial = Pin<Box<dyn Future<Output = Result<Channel, String>> + Send>>;
 
 pub(super) struct Link {
-    servers: Vec<Server>,
-    next_server: usize,
-    token: Option<MetadataValue<Ascii>>,
-    /// How servers are believed that others tell of.
-    trust: Trust,
+    /// Whose link it is, once it knows.
+    peer: Option<Peer>,
+    /// How often it dialled; with a peer, since that was last reached.
+    dials: usize,
+    /// How long the server that is dialled may take to answer.
+    patience: Duration,
     /// Of the server that was dialled last.
     complaint: Complaint,
     /// Where that is.
     dialled: String,
     backoff: Backoff,
-    /// The connection that is open, or was last.
-    channel: watch::Sender<Option<Channel>>,
     state: State,
+    /// The number of the present stream, or the last one.
+    stream: u64,
+    framer: Framer,
+    /// A frame could not be sent for want of room.
+    blocked: bool,
+    /// The server has welcomed the present stream.
+    welcomed: bool,
 }
 
 enum State {
@@ -75,7 +85,9 @@ enum Inbound {
 
 /// What happened on the link.
 pub(super) enum Happened {
-    Opened,
+    /// It is time to dial.
+    Due,
+    Connected(Channel),
     Frame(wire::ServerFrame),
     /// There is room for another frame.
     Room,
@@ -85,99 +97,111 @@ pub(super) enum Happened {
 }
 
 impl Link {
-    pub(super) fn new(
-        servers: Vec<Server>,
-        token: Option<MetadataValue<Ascii>>,
-        trust: Trust,
-        seed: u64,
-    ) -> Self {
-        let state = State::Waiting(Instant::now());
+    /// To the server of a peer, or to any.
+    pub(super) fn new(peer: Option<Peer>, seed: u64) -> Self {
         Self {
-            servers,
-            next_server: 0,
-            token,
-            trust,
+            peer,
+            dials: 0,
+            patience: ANSWER_WAIT,
             complaint: Complaint::default(),
             dialled: String::new(),
             backoff: Backoff::new(seed),
-            channel: watch::channel(None).0,
-            state,
+            state: State::Waiting(Instant::now()),
+            stream: 0,
+            framer: Framer::default(),
+            blocked: false,
+            welcomed: false,
         }
     }
 
-    /// Waits for the next thing to happen; `blocked` says that a frame waits for room. Cancel-safe.
-    pub(super) async fn next(&mut self, blocked: bool) -> Happened {
-        loop {
-            match &mut self.state {
-                State::Waiting(until) => {
-                    sleep_until(*until).await;
-                    self.state = State::Dialling(self.dial());
-                }
-                State::Dialling(dial) => match dial.await {
-                    Ok(channel) => {
-                        self.state = State::Open(self.open(channel));
-                        return Happened::Opened;
-                    }
-                    Err(error) => return Happened::Lost(with_causes(&error)),
-                },
-                State::Open(open) => {
-                    return match open.next(blocked).await {
-                        Happened::Lost(reason) => {
-                            Happened::Lost(self.complaint.take().unwrap_or(reason))
-                        }
-                        happened => happened,
-                    };
-                }
-                State::Halted => std::future::pending().await,
+    /// Waits for the next thing to happen. Cancel-safe.
+    pub(super) async fn next(&mut self) -> Happened {
+        match &mut self.state {
+            State::Waiting(until) => {
+                sleep_until(*until).await;
+                Happened::Due
             }
+            State::Dialling(dial) => match dial.await {
+                Ok(channel) => Happened::Connected(channel),
+                Err(reason) => Happened::Lost(reason),
+            },
+            State::Open(open) => match open.next(self.blocked).await {
+                Happened::Lost(reason) => Happened::Lost(self.complaint.take().unwrap_or(reason)),
+                happened => happened,
+            },
+            State::Halted => std::future::pending().await,
         }
+    }
+
+    /// Where it leads: the address of its server, or host and port of the one that was dialled last.
+    pub(super) fn server(&self) -> &str {
+        self.address().unwrap_or(&self.dialled)
     }
 
     /// Host and port of the server that was dialled last.
-    pub(super) fn server(&self) -> &str {
+    pub(super) fn dialled(&self) -> &str {
         &self.dialled
     }
 
-    /// Dials these too from now on. An address that the token may not go to is left out.
-    pub(super) fn learn(&mut self, urls: &[String]) {
-        for url in urls {
-            let fits = self.token.is_none() || self.trust.in_the_open || !in_the_open(url);
-            if fits
-                && self.servers.len() < SERVERS
-                && let Ok(server) = Server::new(url, &self.trust)
-                && !self.servers.iter().any(|it| it.place() == server.place())
-            {
-                tracing::info!(server = %server.place(), "learned of another server");
-                self.servers.push(server);
-            }
-        }
+    /// Of the server whose link it is.
+    pub(super) fn address(&self) -> Option<&str> {
+        self.peer.as_ref().map(Peer::address)
     }
 
-    fn dial(&mut self) -> Dial {
-        let server = self.servers[self.next_server % self.servers.len()].clone();
-        self.next_server += 1;
+    pub(super) fn is_welcomed(&self) -> bool {
+        self.welcomed
+    }
+
+    pub(super) fn stream(&self) -> u64 {
+        self.stream
+    }
+
+    pub(super) fn dial(&mut self, servers: &Servers) {
+        let ways = match &self.peer {
+            Some(peer) => peer.ways(servers),
+            None => servers.known().iter().collect(),
+        };
+        let server: Server = ways[self.dials % ways.len()].clone();
+        let direct = self.peer.as_ref().is_some_and(|peer| peer.is(&server));
+        self.patience = match direct && ways.len() > 1 {
+            true => ANSWER_WAIT_AGAIN,
+            false => ANSWER_WAIT,
+        };
+        self.dials += 1;
         self.dialled = server.place();
         self.complaint = server.complaint();
-        Box::pin(server.connect())
+        let connected = timeout(self.patience, server.connect());
+        self.state = State::Dialling(Box::pin(async move {
+            match connected.await {
+                Ok(Ok(channel)) => Ok(channel),
+                Ok(Err(error)) => Err(with_causes(&error)),
+                Err(_) => Err("the server did not answer".to_owned()),
+            }
+        }));
     }
 
-    /// What asks the server beside the stream.
-    pub(super) fn source(&self, process: u64) -> Source {
-        Source {
-            channel: self.channel.subscribe(),
-            token: self.token.clone(),
-            process,
-        }
+    /// Whether every way to its server was tried in vain.
+    pub(super) fn has_tried_all(&self, servers: &Servers) -> bool {
+        let ways = self.peer.as_ref().map(|peer| peer.ways(servers).len());
+        ways.is_some_and(|ways| self.dials >= ways)
     }
 
-    fn open(&self, channel: Channel) -> Open {
-        self.channel.send_replace(Some(channel.clone()));
+    pub(super) fn open(
+        &mut self,
+        channel: Channel,
+        servers: &Servers,
+        id: LinkId,
+        session: &mut Session,
+    ) {
         let (frames, outbound) = mpsc::channel(FRAMES_WAITING);
         let mut request = Request::new(ReceiverStream::new(outbound));
-        if let Some(token) = &self.token {
+        if let Some(token) = servers.token() {
             request
                 .metadata_mut()
                 .insert("authorization", token.clone());
+        }
+        if let Some(peer) = &self.peer {
+            peer.name_in(request.metadata_mut());
         }
         let mut client = WorkerServiceClient::new(channel)
             .max_decoding_message_size(Limits::FRAME_BYTES)
@@ -188,40 +212,80 @@ impl Link {
                 .await
                 .map(tonic::Response::into_inner)
         };
-        Open {
+        self.state = State::Open(Open {
             frames,
             inbound: Inbound::Awaited(Box::pin(answer)),
-            silent_until: Some(Instant::now() + ANSWER_WAIT),
+            silent_until: Some(Instant::now() + self.patience),
+        });
+        self.framer.reset();
+        self.stream = session.stream_opened(id);
+    }
+
+    /// Sends what the session has to say, as far as there is room.
+    pub(super) fn transmit(&mut self, id: LinkId, session: &mut Session) {
+        self.blocked = false;
+        let State::Open(open) = &self.state else {
+            return;
+        };
+        loop {
+            match open.frames.try_reserve() {
+                Ok(permit) => match self.framer.next(session, id, clock::now()) {
+                    Some(frame) => permit.send(frame),
+                    None => return,
+                },
+                Err(mpsc::error::TrySendError::Full(())) => {
+                    self.blocked = true;
+                    return;
+                }
+                Err(mpsc::error::TrySendError::Closed(())) => return,
+            }
         }
     }
 
-    /// Where the next frame goes, if the stream is open and has room.
-    pub(super) fn room(&self) -> Room<'_> {
-        match &self.state {
-            State::Open(open) => match open.frames.try_reserve() {
-                Ok(permit) => Room::Yes(permit),
-                Err(mpsc::error::TrySendError::Full(())) => Room::Full,
-                Err(mpsc::error::TrySendError::Closed(())) => Room::No,
-            },
-            _ => Room::No,
-        }
-    }
-
-    /// The server answered as a server should.
-    pub(super) fn is_good(&mut self) {
+    /// A server welcomed the stream; the next failure is a first one.
+    pub(super) fn welcomed_by(&mut self, peer: Option<Peer>) {
+        self.welcomed = true;
+        self.peer = peer;
         self.backoff.reset();
+        if self.peer.is_some() {
+            self.dials = 0;
+        }
+    }
+
+    /// Leads to any server again.
+    pub(super) fn forget_peer(&mut self) {
+        self.peer = None;
+    }
+
+    /// Takes over what another link looked for in vain, and how long that waits.
+    pub(super) fn take_place_of(&mut self, other: &mut Self) {
+        std::mem::swap(&mut self.peer, &mut other.peer);
+        std::mem::swap(&mut self.backoff, &mut other.backoff);
+        std::mem::swap(&mut self.dials, &mut other.dials);
+        self.drop_and_wait();
     }
 
     /// Lets go of the stream, and dials after a while.
     pub(super) fn drop_and_wait(&mut self) -> Duration {
         let wait = self.backoff.next();
-        self.state = State::Waiting(Instant::now() + wait);
+        self.wait(wait);
         wait
+    }
+
+    /// Lets go of the stream, and dials much later.
+    pub(super) fn rest(&mut self) {
+        self.wait(SENT_AWAY);
+    }
+
+    fn wait(&mut self, wait: Duration) {
+        self.state = State::Waiting(Instant::now() + wait);
+        self.welcomed = false;
     }
 
     /// Lets go of the stream and never dials again.
     pub(super) fn halt(&mut self) {
         self.state = State::Halted;
+        self.welcomed = false;
     }
 
     /// Ends the stream in good order: what was said arrives before it closes.
@@ -235,15 +299,9 @@ impl Link {
             drop(frames);
             let drained = async { while let Ok(Some(_)) = inbound.message().await {} };
             // The server need not end its half; the worker does not wait for ever.
-            let _ = tokio::time::timeout(patience, drained).await;
+            let _ = timeout(patience, drained).await;
         }
     }
-}
-
-pub(super) enum Room<'a> {
-    Yes(mpsc::Permit<'a, wire::WorkerFrame>),
-    Full,
-    No,
 }
 
 impl Open {

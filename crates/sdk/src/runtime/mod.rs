@@ -1,14 +1,18 @@
 //! The loop that drives a [`Session`]: one task owns it and everything else talks to that task.
 //!
-//! Each turn takes in whatever has come (events of attempts in batches, a frame of the server, time, a wish to stop),
-//! performs the session's actions and sends what it has to say, as full frames as the transport takes. There is no timer
-//! per attempt: the session says when it wants to be woken next.
+//! Each turn takes in whatever has come (events of attempts in batches, a frame of a server, time, a wish to stop),
+//! performs the session's actions and sends what it has to say on each link, as full frames as the transport takes. There
+//! is no timer per attempt: the session says when it wants to be woken next.
 
 mod backoff;
 mod dial;
 mod fetch;
 mod frame;
 mod link;
+mod links;
+mod peer;
+mod running;
+mod servers;
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -17,19 +21,20 @@ use std::time::Duration;
 
 use drumtower_core::model::MonoMs;
 use drumtower_proto::worker::v1 as wire;
-use tokio::sync::{Semaphore, mpsc, oneshot, watch};
-use tokio::task::AbortHandle;
+use tokio::sync::{mpsc, watch};
 use tokio::time::sleep;
 use tonic::metadata::{Ascii, MetadataValue};
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
 use crate::clock;
 use crate::executor::{Control, Event, Executor, Reporter};
-use crate::session::{Action, Attempt, Session};
+use crate::session::{Action, Attempt, LinkId, Session};
 use crate::tls::Trust;
 use crate::{Error, Shutdown};
-use frame::Framer;
-use link::{Happened, Link, Room};
+use link::{Happened, Link};
+use links::Links;
+use running::{Fetching, Hold, Running, Waits};
+use servers::Servers;
 
 pub(crate) use dial::Server;
 
@@ -54,11 +59,7 @@ pub(crate) struct Parts {
 
 pub(crate) struct Runtime {
     session: Session,
-    link: Link,
-    stream: u64,
-    framer: Framer,
-    /// A frame could not be sent for want of room.
-    blocked: bool,
+    links: Links,
     handlers: Arc<dyn Executor>,
     exec: Option<Arc<dyn Executor>>,
     http: Option<Arc<dyn Executor>>,
@@ -70,53 +71,15 @@ pub(crate) struct Runtime {
     failure: Option<Error>,
 }
 
-struct Running {
-    hold: Hold,
-    room: Arc<Semaphore>,
-    /// Those who wait for a checkpoint to be kept, by its number.
-    saving: Vec<(u64, oneshot::Sender<bool>)>,
-}
-
-enum Hold {
-    Runs(Box<dyn Control>),
-    /// It begins when its checkpoint is here.
-    Waits(Box<Waits>),
-}
-
-struct Waits {
-    assign: Box<wire::Assign>,
-    deadline: MonoMs,
-    reporter: Reporter,
-    _fetching: Fetching,
-}
-
-/// Ends with whoever waits for it.
-struct Fetching(AbortHandle);
-
-impl Drop for Fetching {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
-impl Running {
-    fn extend(&mut self, deadline: MonoMs) {
-        match &mut self.hold {
-            Hold::Runs(control) => control.extend(deadline),
-            Hold::Waits(waits) => waits.deadline = waits.deadline.max(deadline),
-        }
-    }
-}
-
 impl Parts {
     pub(crate) async fn run(self, shutdown: impl Shutdown) -> Result<(), Error> {
         let (events, inbox) = mpsc::unbounded_channel();
         let runtime = Runtime {
             session: self.session,
-            link: Link::new(self.servers, self.token, self.trust, self.seed),
-            stream: 0,
-            framer: Framer::default(),
-            blocked: false,
+            links: Links::new(
+                Servers::new(self.servers, self.token, self.trust),
+                self.seed,
+            ),
             handlers: self.handlers,
             exec: self.exec,
             http: self.http,
@@ -150,7 +113,7 @@ impl Runtime {
                     debug_assert!(count > 0, "the runtime itself holds a sender");
                     batch.drain(..).for_each(|event| self.take_event(event));
                 }
-                happened = self.link.next(self.blocked) => self.take(happened),
+                (link, happened) = self.links.next() => self.take(link, happened),
                 () = sleep(nap(&self.session)) => {}
                 () = wished(wish) => {
                     wishes += 1;
@@ -158,7 +121,7 @@ impl Runtime {
                 }
             }
         }
-        self.link.close(FAREWELL).await;
+        self.links.close(FAREWELL).await;
         match self.failure {
             Some(error) => Err(error),
             None => self.session.rejection().map_or(Ok(()), |reason| {
@@ -183,30 +146,19 @@ impl Runtime {
         {
             self.session.set_load(*load.borrow_and_update());
         }
-        self.blocked = false;
-        loop {
-            match self.link.room() {
-                Room::Yes(permit) => match self.framer.next(&mut self.session, clock::now()) {
-                    Some(frame) => permit.send(frame),
-                    None => return,
-                },
-                Room::Full => {
-                    self.blocked = true;
-                    return;
-                }
-                Room::No => return,
-            }
-        }
+        self.links.transmit(&mut self.session);
     }
 
     fn act(&mut self) {
         while let Some(action) = self.session.poll_action() {
             match action {
                 Action::Start { assign, deadline } => self.start(assign, deadline),
-                Action::Extend { deadline } => {
-                    self.running
-                        .values_mut()
-                        .for_each(|running| running.extend(deadline));
+                Action::Extend { attempts, deadline } => {
+                    for attempt in attempts {
+                        if let Some(running) = self.running.get_mut(&attempt) {
+                            running.extend(deadline);
+                        }
+                    }
                 }
                 Action::Stop { attempt, reason } => {
                     self.tell(attempt, |control| control.stop(reason));
@@ -216,22 +168,54 @@ impl Runtime {
                     attempt,
                     number,
                     kept,
-                } => self.settled(attempt, number, kept),
+                } => {
+                    if let Some(running) = self.running.get_mut(&attempt) {
+                        running.settle(number, kept);
+                    }
+                }
                 Action::LogRoom { attempt, bytes } => {
                     if let Some(running) = self.running.get(&attempt) {
                         running.room.add_permits(bytes);
                     }
                 }
                 Action::Disconnect {
+                    link,
                     reason,
-                    again: true,
-                } => {
-                    let wait = self.link.drop_and_wait();
-                    let server = self.link.server();
-                    warn!(server, %reason, wait_ms = wait.as_millis(), "stream given up; dialling again");
-                }
-                Action::Disconnect { again: false, .. } => self.link.halt(),
+                    again,
+                } => self.let_go(link, &reason, again),
             }
+        }
+    }
+
+    fn let_go(&mut self, id: LinkId, reason: &str, again: bool) {
+        if again {
+            self.lost(id, reason);
+        } else if self.session.rejection().is_some() {
+            self.links.halt();
+        } else {
+            let server = self.links.get(id).map_or("", Link::server);
+            warn!(server, %reason, "this server does not want the worker; others do");
+            self.links.rest(id);
+        }
+    }
+
+    /// A link that waits beside others says so once.
+    fn lost(&mut self, id: LinkId, reason: &str) {
+        let Some(link) = self.links.get(id) else {
+            return;
+        };
+        let (server, dialled) = (link.server().to_owned(), link.dialled().to_owned());
+        let matters = link.is_welcomed() || self.links.is_single();
+        self.session.stream_lost(id, link.stream());
+        let Some(wait) = self.links.lost(id, &mut self.session) else {
+            info!(server, %reason, "the connection to a server without work to give ended");
+            return;
+        };
+        let wait_ms = wait.as_millis();
+        if matters {
+            warn!(server, dialled, %reason, wait_ms, "no connection; dialling again");
+        } else {
+            debug!(server, dialled, %reason, wait_ms, "no connection; dialling again");
         }
     }
 
@@ -244,18 +228,6 @@ impl Runtime {
         }
     }
 
-    fn settled(&mut self, attempt: Attempt, number: u64, kept: bool) {
-        let Some(running) = self.running.get_mut(&attempt) else {
-            return;
-        };
-        let saving = std::mem::take(&mut running.saving).into_iter();
-        let (settled, waiting): (Vec<_>, Vec<_>) = saving.partition(|(saved, _)| *saved <= number);
-        running.saving = waiting;
-        for (_, waiter) in settled {
-            let _ = waiter.send(kept);
-        }
-    }
-
     fn start(&mut self, assign: Box<wire::Assign>, deadline: MonoMs) {
         let Some(attempt) = assign.attempt else {
             return;
@@ -265,7 +237,9 @@ impl Runtime {
         let hold = match assign.checkpoint.as_ref().map(|mark| mark.number) {
             None => Hold::Runs(self.begin(assign, deadline, reporter)),
             Some(number) => {
-                let source = self.link.source(self.process);
+                let source = self
+                    .links
+                    .source(attempt.into(), &self.session, self.process);
                 let fetching = tokio::spawn(source.fetch(attempt, number, self.events.clone()));
                 Hold::Waits(Box::new(Waits {
                     assign,
@@ -369,38 +343,48 @@ impl Runtime {
         }
     }
 
-    fn take(&mut self, happened: Happened) {
+    fn take(&mut self, id: LinkId, happened: Happened) {
         match happened {
-            Happened::Opened => {
-                self.framer.reset();
-                self.stream = self.session.stream_opened();
-            }
+            Happened::Due => self.links.dial(id),
+            Happened::Connected(channel) => self.links.open(id, channel, &mut self.session),
             Happened::Room => {}
-            Happened::Frame(frame) => {
-                let was_connected = self.session.is_connected();
-                let now = clock::now();
-                for message in frame.messages {
-                    if let Some(wire::server_message::Body::Welcome(welcome)) = &message.body {
-                        self.link.learn(&welcome.servers);
-                    }
-                    self.session.handle(now, self.stream, message);
-                }
-                if self.session.is_connected() && !was_connected {
-                    self.link.is_good();
-                    let server = self.link.server();
-                    info!(server, stream = self.stream, "connected");
-                }
-            }
-            Happened::Lost(reason) => {
-                self.session.stream_lost(self.stream);
-                let wait = self.link.drop_and_wait();
-                let server = self.link.server();
-                warn!(server, %reason, wait_ms = wait.as_millis(), "no connection; dialling again");
-            }
+            Happened::Frame(frame) => self.read(id, frame),
+            Happened::Lost(reason) => self.lost(id, &reason),
             Happened::Refused(error) => {
-                self.session.reject(clock::mono(), error.to_string());
-                self.failure = Some(error);
+                self.session.reject(clock::mono(), id, error.to_string());
+                if self.session.rejection().is_some() {
+                    self.failure = Some(error);
+                }
             }
+        }
+    }
+
+    fn read(&mut self, id: LinkId, frame: wire::ServerFrame) {
+        use wire::server_message::Body;
+        let now = clock::now();
+        for message in frame.messages {
+            let Some(stream) = self.links.get(id).map(Link::stream) else {
+                return;
+            };
+            let news = match &message.body {
+                Some(Body::Welcome(_) | Body::Owners(_)) => message.body.clone(),
+                _ => None,
+            };
+            self.session.handle(now, id, stream, message);
+            // The session may not be content with it.
+            match news.filter(|_| self.session.is_connected_on(id)) {
+                Some(Body::Welcome(welcome)) => self.welcomed(id, &welcome),
+                Some(Body::Owners(owners)) => self.links.follow(&owners.servers, &mut self.session),
+                _ => {}
+            }
+        }
+    }
+
+    fn welcomed(&mut self, id: LinkId, welcome: &wire::Welcome) {
+        self.links.welcomed(id, welcome, &mut self.session);
+        if let Some(link) = self.links.get(id) {
+            let (server, dialled, stream) = (link.server(), link.dialled(), link.stream());
+            info!(server, dialled, stream, "connected");
         }
     }
 

@@ -3,6 +3,8 @@
 use drumtower_core::model::{MonoMs, RunId};
 use drumtower_proto::worker::v1 as wire;
 
+use super::LinkId;
+
 /// One attempt of one run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Attempt {
@@ -32,8 +34,11 @@ pub enum Action {
         assign: Box<wire::Assign>,
         deadline: MonoMs,
     },
-    /// The lease of everything that runs lasts until then. Deadlines never move back.
-    Extend { deadline: MonoMs },
+    /// The lease of these lasts until then. Deadlines never move back.
+    Extend {
+        attempts: Vec<Attempt>,
+        deadline: MonoMs,
+    },
     /// Ask it to stop.
     Stop {
         attempt: Attempt,
@@ -49,8 +54,13 @@ pub enum Action {
         number: u64,
         kept: bool,
     },
-    /// Let go of the stream, and dial another one if `again`.
-    Disconnect { reason: String, again: bool },
+    /// Let go of the stream of this link, and dial another one if `again`. If not, and
+    /// [`Session::rejection`](super::Session::rejection) says nothing, other links go on: dial again much later.
+    Disconnect {
+        link: LinkId,
+        reason: String,
+        again: bool,
+    },
 }
 
 /// Why an attempt is told to stop.

@@ -5,9 +5,9 @@
 //!            ▲ a newer one takes its place        └─ a newer one waits: it goes next
 //! ```
 //!
-//! Only the newest matters: one that was overtaken before it was sent never is, and its number stays unused. Numbers go on
-//! from the one that the assignment named. On a new stream the newest unsettled one goes out again. When the attempt ends
-//! it goes out before the end, whatever is in flight; a success needs none.
+//! Only the newest matters: one that was overtaken before it was sent never is, and its number stays unused. Numbers go
+//! on from the one that the assignment named. Another home, or a new stream, gets the newest unsettled one again. When
+//! the attempt ends it goes out before the end, whatever is in flight; a success needs none.
 
 use std::sync::Arc;
 
@@ -15,14 +15,15 @@ use drumtower_core::model::MonoMs;
 use drumtower_proto::worker::v1 as wire;
 use wire::worker_message::Body;
 
-use super::{Action, Attempt, Out, Session};
+use super::link::Out;
+use super::{Action, Attempt, LinkId, Session};
 
 #[derive(Debug, Default)]
 pub(super) struct Checkpoints {
     /// The last number that was given.
     last: u64,
     newest: Option<(u64, Arc<[u8]>)>,
-    /// What this stream carries and the server has not settled.
+    /// What was sent to the present home and the server has not settled.
     in_flight: Option<u64>,
 }
 
@@ -93,11 +94,11 @@ impl Session {
 
     /// Sends the newest checkpoint of an attempt, or gives up if the server takes none.
     pub(super) fn queue_checkpoint(&mut self, attempt: Attempt) {
-        if !self.is_welcomed() {
+        let Some(link) = self.home_of(attempt) else {
             return;
-        }
-        if self.stream.takes_checkpoints {
-            self.outbox.push_back(Out::Checkpoint(attempt));
+        };
+        if link.takes_checkpoints {
+            link.outbox.push_back(Out::Checkpoint(attempt));
             return;
         }
         let Some(held) = self.held.get_mut(&attempt) else {
@@ -123,13 +124,16 @@ impl Session {
         }))
     }
 
-    pub(super) fn checkpoint_ack(&mut self, ack: &wire::CheckpointAck) {
+    pub(super) fn checkpoint_ack(&mut self, link: LinkId, ack: &wire::CheckpointAck) {
         let Some(attempt) = ack.attempt.map(Attempt::from) else {
             return;
         };
         let Some(held) = self.held.get_mut(&attempt) else {
             return;
         };
+        if !held.listens_to(link) {
+            return;
+        }
         let number = ack.number.min(held.checkpoints.last);
         held.checkpoints.settle(number);
         self.actions.push_back(Action::CheckpointSettled {

@@ -1,15 +1,16 @@
 //! Leaving in good order: take all credit back, let what runs end, have the ends acknowledged, say goodbye.
 //!
 //! ```text
-//! drain(until) ──► recall; assignments are refused ──► at `until` what still runs is told to stop
-//!      └─► nothing held, credit back ──► Goodbye ──► done        └─► shortly after, done in any case
+//! drain(until) ──► recall on every link; assignments are refused ──► at `until` what still runs is told to stop
+//!      └─► nothing held, credit back ──► Goodbye on every link ──► done      └─► shortly after, done in any case
 //! ```
 
 use drumtower_core::model::MonoMs;
 use drumtower_proto::worker::v1 as wire;
 use wire::worker_message::Body;
 
-use super::{NEVER, Recall, Session, StopReason};
+use super::link::Link;
+use super::{LinkId, NEVER, Session, StopReason};
 
 /// After everything was told to stop and aborted: time for the ends to reach a server.
 const FAREWELL_MS: u64 = 3_000;
@@ -19,13 +20,12 @@ pub(super) struct Drain {
     until: MonoMs,
     give_up: MonoMs,
     stopped: bool,
-    said_goodbye: bool,
     gave_up: bool,
 }
 
 impl Drain {
     pub(super) fn next_moment(&self) -> MonoMs {
-        if self.gave_up || self.said_goodbye {
+        if self.gave_up {
             NEVER
         } else if self.stopped {
             self.give_up
@@ -54,12 +54,9 @@ impl Session {
                     until,
                     give_up,
                     stopped: false,
-                    said_goodbye: false,
                     gave_up: false,
                 });
-                if self.credits.outstanding() > 0 {
-                    self.stream.recall = Recall::Wanted;
-                }
+                self.shares.close();
             }
         }
         self.drive_drain(now);
@@ -76,13 +73,13 @@ impl Session {
         }
     }
 
-    pub(super) fn goodbye(&mut self) -> Option<Body> {
-        let credit_is_back = self.credits.outstanding() == 0;
-        let drain = self.drain.as_mut()?;
-        if !self.held.is_empty() || !credit_is_back || drain.said_goodbye {
+    pub(super) fn goodbye(&mut self, id: LinkId) -> Option<Body> {
+        let link = self.links.get_mut(&id)?;
+        let credit_is_back = self.shares.outstanding() == 0;
+        if !self.held.is_empty() || !credit_is_back || link.said_goodbye {
             return None;
         }
-        drain.said_goodbye = true;
+        link.said_goodbye = true;
         Some(Body::Goodbye(wire::Goodbye {}))
     }
 
@@ -94,10 +91,16 @@ impl Session {
         let Some(drain) = &self.drain else {
             return false;
         };
-        drain.said_goodbye || drain.gave_up || (self.held.is_empty() && !self.has_stream())
+        drain.gave_up || (self.held.is_empty() && self.has_taken_leave())
     }
 
-    fn has_stream(&self) -> bool {
-        self.stream.phase != super::StreamPhase::Down
+    /// Every server that listens was told, or there is no server to tell.
+    fn has_taken_leave(&self) -> bool {
+        let mut welcomed = self.links.values().filter(|link| link.is_welcomed());
+        if self.is_connected() {
+            welcomed.all(|link| link.said_goodbye)
+        } else {
+            !self.links.values().any(Link::has_stream)
+        }
     }
 }

@@ -1,8 +1,9 @@
 //! The output of one attempt on its way to the server.
 //!
-//! Chunks are numbered from 1 and kept until the server acknowledges them; on a new stream they go out again from the
-//! first unacknowledged one. An attempt may say so much in all and no more: what exceeds the bound is dropped and the end
-//! says that it was. How much may be unacknowledged at once is the reader's to respect ([`WINDOW_BYTES`]).
+//! Chunks are numbered from 1 and kept until the server acknowledges them; to another home, or on a new stream, they go
+//! out again from the first unacknowledged one. An attempt may say so much in all and no more: what exceeds the bound
+//! is dropped and the end says that it was. How much may be unacknowledged at once is the reader's to respect
+//! ([`WINDOW_BYTES`]).
 
 use std::collections::VecDeque;
 
@@ -17,7 +18,7 @@ const CHUNK_BYTES: usize = Limits::LOG_LINE_BYTES;
 pub(super) struct Log {
     /// Kept, in order, from the first unacknowledged one.
     chunks: VecDeque<wire::LogChunk>,
-    /// How many of `chunks` were sent on this stream.
+    /// How many of `chunks` were sent to the present home.
     sent: usize,
     last_seq: u64,
     total_bytes: u64,
@@ -62,7 +63,7 @@ impl Log {
         freed
     }
 
-    /// The next chunk that this stream has not carried.
+    /// The next chunk that the present home was not sent.
     pub(super) fn next_unsent(&mut self) -> Option<wire::LogChunk> {
         let chunk = self.chunks.get(self.sent)?.clone();
         self.sent += 1;
@@ -75,6 +76,10 @@ impl Log {
 
     pub(super) fn rewind(&mut self) {
         self.sent = 0;
+    }
+
+    pub(super) fn total_bytes(&self) -> u64 {
+        self.total_bytes
     }
 
     pub(super) fn truncated(&self) -> bool {

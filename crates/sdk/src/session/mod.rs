@@ -1,9 +1,10 @@
-//! A worker's side of its connection to a server, without sockets, clocks or threads.
+//! A worker's side of its connections to servers, without sockets, clocks or threads.
 //!
 //! Whoever drives it passes in what happened ([`Session::handle`], [`Session::stream_opened`],
-//! [`Session::attempt_finished`] …) together with the time, then performs what [`Session::poll_action`] asks for and sends
-//! what [`Session::poll_transmit`] yields, and comes back at [`Session::poll_timeout`] at the latest. One session lives as
-//! long as the worker's process; streams come and go under it.
+//! [`Session::attempt_finished`] …) together with the time, then performs what [`Session::poll_action`] asks for and
+//! sends what [`Session::poll_transmit`] yields for each link, and comes back at [`Session::poll_timeout`] at the
+//! latest. One session lives as long as the worker's process; streams come and go under it. It has a link to each
+//! server that has work to give, and each link one stream at a time:
 //!
 //! ```text
 //! down ──stream_opened──► opened (Hello sent) ──Welcome──► welcomed: heartbeats, grants, everything else
@@ -14,12 +15,14 @@
 //! Rules
 //! - A lease runs from when the heartbeat that the server echoes was sent, never from the receipt of the echo, and its
 //!   end never moves back. What cannot be renewed is told to stop a margin before its lease ends and aborted at its end.
-//! - A (run, attempt) is started once. An assignment whose lease is over, or would be before it could stop in time, is
-//!   refused; so is one with a fence that is not above the last one seen for its run.
-//! - Credits outstanding plus the weight of what runs never exceed the capacity.
+//! - A (run, attempt) is started once, whatever server assigns it. An assignment whose lease is over, or would be before it
+//!   could stop in time, is refused; so is one with a fence that is not above the last one seen for its run.
+//! - Credits outstanding on all links plus the weight of what runs never exceed the capacity (`shares`).
 //! - A new stream starts from nothing: credits are void, and every start, every chunk of output and every end that was
-//!   not acknowledged goes out again. Messages of older streams are dropped.
-//! - An end goes out after all output and the last checkpoint of its attempt, and is repeated on each new stream until acknowledged.
+//!   not acknowledged goes out again once its server has said that it answers for the attempt (`home`). Messages of older
+//!   streams are dropped.
+//! - An end goes out after all output and the last checkpoint of its attempt, and is repeated to each server that answers
+//!   for the attempt, on each of its streams, until acknowledged.
 //!
 //! Left to others: sockets and dialling, running the attempts, killing at the deadline even when this code is frozen.
 
@@ -31,13 +34,16 @@ mod config;
 mod credit;
 mod drain;
 mod held;
+mod home;
+mod link;
 mod log;
 mod progress;
 mod receive;
 mod seen;
+mod shares;
 mod transmit;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use drumtower_core::model::{MonoMs, Now};
 use drumtower_core::schedule::format_duration;
@@ -45,14 +51,16 @@ use drumtower_proto::worker::v1 as wire;
 
 pub use action::{Action, Attempt, StopReason};
 pub use config::Config;
+pub use link::LinkId;
 pub use log::WINDOW_BYTES;
 
 use crate::bounds;
 use beat::Beats;
-use credit::Credits;
 use drain::Drain;
-use held::{Due, Held, Phase, StopTimes};
+use held::{Due, Held, Phase};
+use link::{Link, Out};
 use seen::Seen;
+use shares::Shares;
 
 const NEVER: MonoMs = MonoMs(u64::MAX);
 
@@ -60,90 +68,36 @@ const NEVER: MonoMs = MonoMs(u64::MAX);
 #[derive(Debug)]
 pub struct Session {
     config: Config,
-    stream: Stream,
+    links: BTreeMap<LinkId, Link>,
+    /// The number of the last stream, on whatever link.
+    last_stream: u64,
     beats: Beats,
-    lease_ms: u64,
-    credits: Credits,
+    shares: Shares,
     held: BTreeMap<Attempt, Held>,
     /// How many of `held` have finished.
     unacknowledged: usize,
     seen: Seen,
-    outbox: VecDeque<Out>,
-    /// Refusals, which leave before everything else.
-    refusals: VecDeque<wire::Refused>,
-    /// Starts that are told if the attempt still runs at that time.
-    starts: VecDeque<(MonoMs, Attempt)>,
-    /// Words of progress that follow too soon on the last ones, and when they are told.
-    reports: BTreeSet<(MonoMs, Attempt)>,
     actions: VecDeque<Action>,
     /// Not later than the next moment of any held attempt.
     check_at: MonoMs,
     load: wire::Load,
     drain: Option<Drain>,
-    /// Why the server does not want this worker.
+    /// Why no server wants this worker.
     rejected: Option<String>,
-}
-
-/// What belongs to one stream and ends with it.
-#[derive(Debug, Default)]
-struct Stream {
-    /// Grows with each stream, over the life of the process.
-    number: u64,
-    phase: StreamPhase,
-    heartbeat_ms: u64,
-    next_beat: MonoMs,
-    last_position: u64,
-    recall: Recall,
-    /// The server takes progress and checkpoints.
-    takes_checkpoints: bool,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum StreamPhase {
-    #[default]
-    Down,
-    /// Hello is to be sent.
-    Opened,
-    /// Hello was sent.
-    Greeted,
-    Welcomed,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Recall {
-    #[default]
-    None,
-    Wanted,
-    Sent,
-    Answered,
-}
-
-/// What waits to be sent. It names what to say; the words are found when it leaves.
-#[derive(Debug)]
-enum Out {
-    Started(Attempt),
-    Log(Attempt),
-    Progress(Attempt),
-    Checkpoint(Attempt),
-    Finished(Attempt),
 }
 
 impl Session {
     pub fn new(config: Config) -> Self {
-        let credits = Credits::new(config.capacity);
+        let shares = Shares::new(config.capacity);
         Self {
             config,
-            stream: Stream::default(),
+            links: BTreeMap::new(),
+            last_stream: 0,
             beats: Beats::default(),
-            lease_ms: 0,
-            credits,
+            shares,
             held: BTreeMap::new(),
             unacknowledged: 0,
             seen: Seen::default(),
-            outbox: VecDeque::new(),
-            refusals: VecDeque::new(),
-            starts: VecDeque::new(),
-            reports: BTreeSet::new(),
             actions: VecDeque::new(),
             check_at: NEVER,
             load: wire::Load::default(),
@@ -152,55 +106,54 @@ impl Session {
         }
     }
 
-    /// A stream was opened. Returns its number, which goes with every message received on it.
-    pub fn stream_opened(&mut self) -> u64 {
-        self.reset_stream();
-        self.stream.number += 1;
-        self.stream.phase = StreamPhase::Opened;
-        self.stream.number
+    /// A stream was opened on a link. Returns its number, which grows over all links and goes with every message
+    /// received on it.
+    pub fn stream_opened(&mut self, link: LinkId) -> u64 {
+        self.reset_stream(link);
+        self.last_stream += 1;
+        self.links.entry(link).or_default().open(self.last_stream);
+        self.last_stream
     }
 
-    /// A stream broke. Nothing happens if it is not the present one.
-    pub fn stream_lost(&mut self, stream: u64) {
-        if stream == self.stream.number {
-            self.reset_stream();
+    /// A stream broke. Nothing happens if it is not the present one of its link.
+    pub fn stream_lost(&mut self, link: LinkId, stream: u64) {
+        let present = |state: &&Link| state.stream == stream;
+        if self.links.get(&link).filter(present).is_some() {
+            self.reset_stream(link);
         }
     }
 
-    fn reset_stream(&mut self) {
-        self.stream = Stream {
-            number: self.stream.number,
-            ..Stream::default()
+    /// There is no such link any more, nor will there be.
+    pub fn link_gone(&mut self, link: LinkId) {
+        self.reset_stream(link);
+        self.open_told(link);
+        self.links.remove(&link);
+    }
+
+    fn reset_stream(&mut self, link: LinkId) {
+        let Some(state) = self.links.get_mut(&link) else {
+            return;
         };
-        self.credits.void();
-        self.outbox.clear();
-        self.refusals.clear();
-        self.starts.clear();
-        self.reports.clear();
-        for held in self.held.values_mut() {
-            held.log.rewind();
-            held.log_queued = false;
-            held.progress.rewind();
-            held.checkpoints.rewind();
-        }
+        state.reset();
+        self.shares.leave(link);
+        self.orphan_all(link);
     }
 
     /// The attempt runs since `now`.
     pub fn attempt_started(&mut self, now: Now, attempt: Attempt) {
-        let times = self.stop_times();
         let Some(held) = self.held.get_mut(&attempt) else {
             return;
         };
         held.started(now.mono, now.wall.0);
-        self.check_at = self.check_at.min(held.next_moment(times));
-        if self.is_welcomed() {
-            self.starts
-                .push_back((now.mono.plus(self.config.started_delay_ms), attempt));
+        self.check_at = self.check_at.min(held.next_moment());
+        let at = now.mono.plus(self.config.started_delay_ms);
+        if let Some(link) = self.home_of(attempt) {
+            link.starts.push_back((at, attempt));
         }
     }
 
-    /// The attempt has ended, and nothing of it runs any more. `end` need not name the attempt or the start; an outcome of cancelled
-    /// means that it obeyed a stop, and is told with the reason of that stop.
+    /// The attempt has ended, and nothing of it runs any more. `end` need not name the attempt or the start; an outcome
+    /// of cancelled means that it obeyed a stop, and is told with the reason of that stop.
     pub fn attempt_finished(&mut self, attempt: Attempt, mut end: wire::Finished) {
         let Some(held) = self.held.get_mut(&attempt) else {
             return;
@@ -208,7 +161,7 @@ impl Session {
         if held.is_finished() {
             return;
         }
-        self.credits.free(held.weight);
+        self.shares.vacate(held.home, held.weight);
         if held.settled {
             self.held.remove(&attempt);
             return;
@@ -220,6 +173,7 @@ impl Session {
             end.started_wall_ms = wall_ms;
         }
         end.log_truncated |= held.log.truncated();
+        end.log_bytes = held.log.total_bytes();
         if end.outcome() == wire::Outcome::Cancelled {
             let reason = held.stop.as_ref().map(|stop| stop.reason);
             name_stop(&mut end, reason, held.progress_timeout_ms);
@@ -230,9 +184,9 @@ impl Session {
         }
         held.phase = Phase::Finished(Box::new(end));
         self.unacknowledged += 1;
-        if self.is_welcomed() {
-            self.queue_checkpoint(attempt);
-            self.outbox.push_back(Out::Finished(attempt));
+        self.queue_checkpoint(attempt);
+        if let Some(link) = self.home_of(attempt) {
+            link.outbox.push_back(Out::Finished(attempt));
         }
     }
 
@@ -253,15 +207,20 @@ impl Session {
     }
 
     fn queue_log(&mut self, attempt: Attempt) {
-        let welcomed = self.is_welcomed();
         if let Some(held) = self.held.get_mut(&attempt)
-            && welcomed
+            && let Some(link) = held.home.and_then(|home| self.links.get_mut(&home))
             && held.log.has_unsent()
             && !held.log_queued
         {
             held.log_queued = true;
-            self.outbox.push_back(Out::Log(attempt));
+            link.outbox.push_back(Out::Log(attempt));
         }
+    }
+
+    /// The link that speaks of an attempt; it is welcomed.
+    fn home_of(&mut self, attempt: Attempt) -> Option<&mut Link> {
+        let home = self.held.get(&attempt)?.home?;
+        self.links.get_mut(&home)
     }
 
     /// What the next heartbeats tell of the machine.
@@ -271,28 +230,20 @@ impl Session {
 
     /// Time has passed: call it when [`Session::poll_timeout`] is reached.
     pub fn handle_timeout(&mut self, now: MonoMs) {
-        self.tell_starts(now);
-        self.tell_progress(now);
+        for link in self.links.values_mut() {
+            link.release(now);
+        }
+        self.open_silent(now);
         self.drive_drain(now);
         if self.check_at <= now {
             self.check_held(now);
         }
     }
 
-    fn tell_starts(&mut self, now: MonoMs) {
-        while let Some((at, attempt)) = self.starts.front().copied()
-            && at <= now
-        {
-            self.starts.pop_front();
-            self.outbox.push_back(Out::Started(attempt));
-        }
-    }
-
     fn check_held(&mut self, now: MonoMs) {
-        let times = self.stop_times();
         self.check_at = NEVER;
         for (attempt, held) in &mut self.held {
-            match held.due(now, times) {
+            match held.due(now) {
                 Some(Due::Stop(reason)) => self.actions.push_back(Action::Stop {
                     attempt: *attempt,
                     reason,
@@ -300,21 +251,15 @@ impl Session {
                 Some(Due::Abort) => self.actions.push_back(Action::Abort { attempt: *attempt }),
                 None => {}
             }
-            self.check_at = self.check_at.min(held.next_moment(times));
+            self.check_at = self.check_at.min(held.next_moment());
         }
     }
 
     /// When [`Session::handle_timeout`] and [`Session::poll_transmit`] are due at the latest.
     pub fn poll_timeout(&self) -> Option<MonoMs> {
-        let beat = if self.is_welcomed() {
-            self.stream.next_beat
-        } else {
-            NEVER
-        };
-        let start = self.starts.front().map_or(NEVER, |(at, _)| *at);
+        let links = self.links.values().map(Link::next_moment);
         let drain = self.drain.as_ref().map_or(NEVER, Drain::next_moment);
-        let report = self.reports.first().map_or(NEVER, |(at, _)| *at);
-        let next = beat.min(start).min(report).min(drain).min(self.check_at);
+        let next = links.fold(drain.min(self.check_at), MonoMs::min);
         (next != NEVER).then_some(next)
     }
 
@@ -325,42 +270,39 @@ impl Session {
 
     /// Tells everything that runs to stop.
     fn stop_all(&mut self, now: MonoMs, reason: StopReason) {
-        let times = self.stop_times();
         for (attempt, held) in &mut self.held {
-            if held.stop(now, reason, times) {
+            if held.stop(now, reason) {
                 self.actions.push_back(Action::Stop {
                     attempt: *attempt,
                     reason,
                 });
-                self.check_at = self.check_at.min(held.next_moment(times));
+                self.check_at = self.check_at.min(held.next_moment());
             }
         }
     }
 
     fn stop_one(&mut self, now: MonoMs, attempt: Attempt, reason: StopReason) {
-        let times = self.stop_times();
         if let Some(held) = self.held.get_mut(&attempt)
-            && held.stop(now, reason, times)
+            && held.stop(now, reason)
         {
             self.actions.push_back(Action::Stop { attempt, reason });
-            self.check_at = self.check_at.min(held.next_moment(times));
+            self.check_at = self.check_at.min(held.next_moment());
         }
     }
 
-    fn stop_times(&self) -> StopTimes {
-        StopTimes {
-            margin_ms: self.config.stop_margin_ms.min(self.lease_ms / 5),
-            grace_ms: self.config.stop_grace_ms,
-        }
-    }
-
-    fn is_welcomed(&self) -> bool {
-        self.stream.phase == StreamPhase::Welcomed
-    }
-
-    /// Whether the present stream has been welcomed by the server.
+    /// Whether some server has welcomed this worker.
     pub fn is_connected(&self) -> bool {
-        self.is_welcomed()
+        self.links.values().any(Link::is_welcomed)
+    }
+
+    /// Whether the present stream of a link has been welcomed by its server.
+    pub fn is_connected_on(&self, link: LinkId) -> bool {
+        self.links.get(&link).is_some_and(Link::is_welcomed)
+    }
+
+    /// The link whose server answers for an attempt.
+    pub fn home(&self, attempt: Attempt) -> Option<LinkId> {
+        self.held.get(&attempt)?.home
     }
 
     /// How many attempts run or are about to.
@@ -368,12 +310,12 @@ impl Session {
         self.held.len() - self.unacknowledged
     }
 
-    /// Credits that the server may still use on this stream, in weight.
+    /// Credits that servers may still use, in weight.
     pub fn outstanding_credit(&self) -> u64 {
-        self.credits.outstanding()
+        self.shares.outstanding()
     }
 
-    /// Why the server does not want this worker, once it said so.
+    /// Why this worker is not wanted, once the last server has said so.
     pub fn rejection(&self) -> Option<&str> {
         self.rejected.as_deref()
     }

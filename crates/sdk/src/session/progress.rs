@@ -4,7 +4,8 @@ use drumtower_core::model::MonoMs;
 use drumtower_proto::worker::v1 as wire;
 use wire::worker_message::Body;
 
-use super::{Attempt, Out, Session};
+use super::link::Out;
+use super::{Attempt, Session};
 
 /// Between two reports of one attempt.
 const EVERY_MS: u64 = 1_000;
@@ -20,7 +21,7 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// A new stream hears of it at once.
+    /// A server that heard nothing of it hears of it at once.
     pub(super) fn rewind(&mut self) {
         self.queued = false;
         self.told = None;
@@ -52,10 +53,11 @@ impl Session {
     }
 
     pub(super) fn queue_progress(&mut self, now: MonoMs, attempt: Attempt) {
-        if !self.is_welcomed() || !self.stream.takes_checkpoints {
-            return;
-        }
         let Some(held) = self.held.get_mut(&attempt) else {
+            return;
+        };
+        let home = held.home.and_then(|home| self.links.get_mut(&home));
+        let Some(link) = home.filter(|link| link.takes_checkpoints) else {
             return;
         };
         let progress = &mut held.progress;
@@ -64,18 +66,8 @@ impl Session {
         }
         progress.queued = true;
         match progress.told.map(|told| told.plus(EVERY_MS)) {
-            Some(at) if at > now => drop(self.reports.insert((at, attempt))),
-            _ => self.outbox.push_back(Out::Progress(attempt)),
-        }
-    }
-
-    /// Lets go what has waited for long enough.
-    pub(super) fn tell_progress(&mut self, now: MonoMs) {
-        while let Some((at, attempt)) = self.reports.first().copied()
-            && at <= now
-        {
-            self.reports.pop_first();
-            self.outbox.push_back(Out::Progress(attempt));
+            Some(at) if at > now => drop(link.reports.insert((at, attempt))),
+            _ => link.outbox.push_back(Out::Progress(attempt)),
         }
     }
 

@@ -1,97 +1,68 @@
 //! What the server says, one function a message.
 
-use drumtower_core::fault::{Fault, armed};
 use drumtower_core::model::{MonoMs, Now};
 use drumtower_proto::worker::v1 as wire;
 use drumtower_proto::{CHECKPOINTS, PROTOCOL_MAX, PROTOCOL_MIN};
 use wire::server_message::Body;
 
+use super::link::{Link, StreamPhase};
 use super::seen::Known;
-use super::{Action, Attempt, Out, Recall, Session, StopReason, StreamPhase};
+use super::{Action, Attempt, LinkId, Session, StopReason};
 
 impl Session {
-    /// Takes in a message that arrived on stream number `stream`.
-    pub fn handle(&mut self, now: Now, stream: u64, message: wire::ServerMessage) {
-        if stream != self.stream.number || self.stream.phase == StreamPhase::Down {
+    /// Takes in a message that arrived on stream number `stream` of a link.
+    pub fn handle(&mut self, now: Now, link: LinkId, stream: u64, message: wire::ServerMessage) {
+        let present = |state: &&Link| state.stream == stream && state.has_stream();
+        if self.links.get(&link).filter(present).is_none() {
             return;
         }
         // A body that this version does not know is for a later one.
         let Some(body) = message.body else { return };
         match body {
-            Body::Welcome(welcome) => self.welcome(now.mono, &welcome),
-            Body::Close(close) => self.close(now.mono, close),
-            _ if !self.is_welcomed() => self.violation("the server did not begin with a welcome"),
-            Body::Renew(renew) => self.renew(now.mono, renew.beat),
-            Body::Assign(assign) => self.assign(now.mono, assign),
-            Body::Cancel(cancel) => self.cancel(now.mono, &cancel),
+            Body::Welcome(welcome) => self.welcome(now.mono, link, &welcome),
+            Body::Close(close) => self.close(now.mono, link, close),
+            _ if !self.is_connected_on(link) => {
+                self.violation(link, "the server did not begin with a welcome");
+            }
+            Body::Renew(renew) => self.renew(now.mono, link, &renew),
+            Body::Assign(assign) => self.assign(now.mono, link, assign),
+            Body::Cancel(cancel) => self.cancel(now.mono, link, &cancel),
             Body::FinishAck(ack) => self.finish_ack(now.mono, ack.attempt),
-            Body::LogAck(ack) => self.log_ack(&ack),
-            Body::CheckpointAck(ack) => self.checkpoint_ack(&ack),
-            Body::RecallAnswer(_) => self.recall_answer(),
+            Body::LogAck(ack) => self.log_ack(link, &ack),
+            Body::CheckpointAck(ack) => self.checkpoint_ack(link, &ack),
+            Body::RecallAnswer(answer) => self.shares.answered(link, answer.id),
+            Body::Want(want) => self.shares.want(link, want.weight),
+            // Whoever dials has to know.
+            Body::Owners(_) => {}
         }
     }
 
-    fn welcome(&mut self, now: MonoMs, welcome: &wire::Welcome) {
-        if self.stream.phase != StreamPhase::Greeted {
-            return self.violation("a welcome without a hello");
+    fn welcome(&mut self, now: MonoMs, id: LinkId, welcome: &wire::Welcome) {
+        let Some(link) = self.links.get_mut(&id) else {
+            return;
+        };
+        if link.phase != StreamPhase::Greeted {
+            return self.violation(id, "a welcome without a hello");
         }
         if !(PROTOCOL_MIN..=PROTOCOL_MAX).contains(&welcome.protocol) {
             let reason = format!(
                 "the server speaks protocol {}, this worker {PROTOCOL_MIN} to {PROTOCOL_MAX}: upgrade the older one",
                 welcome.protocol
             );
-            return self.reject(now, reason);
+            return self.reject(now, id, reason);
         }
         if welcome.lease_ms == 0 || welcome.heartbeat_ms == 0 {
-            return self.violation("a welcome without a lease or without a heartbeat interval");
+            return self.violation(
+                id,
+                "a welcome without a lease or without a heartbeat interval",
+            );
         }
-        self.lease_ms = welcome.lease_ms;
-        self.stream.heartbeat_ms = welcome.heartbeat_ms;
-        self.stream.phase = StreamPhase::Welcomed;
-        self.stream.next_beat = now;
-        self.stream.takes_checkpoints = welcome.features.iter().any(|it| it == CHECKPOINTS);
-        self.repeat_unacknowledged(now);
+        link.welcome(now, welcome);
+        link.takes_checkpoints = welcome.features.iter().any(|it| it == CHECKPOINTS);
+        self.shares.join(id);
     }
 
-    fn repeat_unacknowledged(&mut self, now: MonoMs) {
-        let attempts: Vec<Attempt> = self.held.keys().copied().collect();
-        for attempt in attempts {
-            self.queue_log(attempt);
-            self.queue_progress(now, attempt);
-            self.queue_checkpoint(attempt);
-            let finished = self
-                .held
-                .get(&attempt)
-                .is_some_and(|held| held.is_finished());
-            if finished && armed(Fault::EndNotRepeated) {
-                continue;
-            }
-            self.outbox.push_back(if finished {
-                Out::Finished(attempt)
-            } else {
-                Out::Started(attempt)
-            });
-        }
-    }
-
-    fn renew(&mut self, now: MonoMs, beat: u64) {
-        let Some(sent) = self.beats.sent_at(beat) else {
-            return self.violation("a renewal echoes a heartbeat that was not sent");
-        };
-        let from = match armed(Fault::LeaseFromReceipt) {
-            true => now,
-            false => sent,
-        };
-        let deadline = from.plus(self.lease_ms);
-        for held in self.held.values_mut() {
-            held.renew(sent, deadline);
-        }
-        if self.running() > 0 {
-            self.actions.push_back(Action::Extend { deadline });
-        }
-    }
-
-    fn cancel(&mut self, now: MonoMs, cancel: &wire::Cancel) {
+    fn cancel(&mut self, now: MonoMs, link: LinkId, cancel: &wire::Cancel) {
         let Some(attempt) = cancel.attempt else {
             return;
         };
@@ -100,7 +71,7 @@ impl Session {
         } else if self.seen.look_up(attempt) == Known::No {
             // It never came, and after this it will not be started if it does.
             self.seen.note(attempt, false);
-            self.refuse(attempt, "it was cancelled before it arrived");
+            self.refuse(link, attempt, "it was cancelled before it arrived");
         }
     }
 
@@ -120,53 +91,55 @@ impl Session {
         }
     }
 
-    fn log_ack(&mut self, ack: &wire::LogAck) {
+    fn log_ack(&mut self, link: LinkId, ack: &wire::LogAck) {
         let Some(attempt) = ack.attempt.map(Attempt::from) else {
             return;
         };
         let Some(held) = self.held.get_mut(&attempt) else {
             return;
         };
+        if !held.listens_to(link) {
+            return;
+        }
         let bytes = held.log.acknowledge(ack.seq);
         if bytes > 0 && !held.is_finished() {
             self.actions.push_back(Action::LogRoom { attempt, bytes });
         }
     }
 
-    fn recall_answer(&mut self) {
-        if self.stream.recall == Recall::Sent {
-            self.stream.recall = Recall::Answered;
-            self.credits.recalled();
-        }
-    }
-
-    fn close(&mut self, now: MonoMs, close: wire::Close) {
+    fn close(&mut self, now: MonoMs, link: LinkId, close: wire::Close) {
         if close.again {
-            self.disconnect(close.reason);
+            self.disconnect(link, close.reason);
         } else {
-            self.reject(now, close.reason);
+            self.reject(now, link, close.reason);
         }
     }
 
     /// The server breaks the protocol: the stream is of no use, the next one may be.
-    pub(super) fn violation(&mut self, what: &str) {
-        self.disconnect(format!("the server broke the protocol: {what}"));
+    pub(super) fn violation(&mut self, link: LinkId, what: &str) {
+        self.disconnect(link, format!("the server broke the protocol: {what}"));
     }
 
-    fn disconnect(&mut self, reason: String) {
-        self.reset_stream();
+    fn disconnect(&mut self, link: LinkId, reason: String) {
+        self.reset_stream(link);
         self.actions.push_back(Action::Disconnect {
+            link,
             reason,
             again: true,
         });
     }
 
-    /// There will be no other stream, so no lease can be renewed.
-    pub fn reject(&mut self, now: MonoMs, reason: String) {
-        self.reset_stream();
-        self.rejected = Some(reason.clone());
-        self.stop_all(now, StopReason::LeaseEnds);
+    /// A server sends the worker away. While another link has a stream, only this one is given up, whatever the reason:
+    /// the others say for themselves whether they want the worker. The last one that does not is the end of it: no
+    /// lease can be renewed.
+    pub fn reject(&mut self, now: MonoMs, link: LinkId, reason: String) {
+        self.reset_stream(link);
+        if !self.links.values().any(Link::has_stream) {
+            self.rejected = Some(reason.clone());
+            self.stop_all(now, StopReason::LeaseEnds);
+        }
         self.actions.push_back(Action::Disconnect {
+            link,
             reason,
             again: false,
         });

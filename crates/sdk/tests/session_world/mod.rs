@@ -1,30 +1,34 @@
-//! A worker's session, a server and the wire between them, under one clock that the test moves.
+//! A worker's session, servers that share a store, and the wires between them, under one clock that the test moves.
 //!
-//! After each step the world checks what must always hold: nothing starts twice, nothing runs at or beyond the end of its
-//! lease, two attempts of one run never overlap, and what the server may still assign, what it has in flight and what runs
-//! never exceed the capacity together.
+//! After each step the world checks what must always hold: nothing starts twice, nothing runs at or beyond the end of
+//! its lease, two attempts of one run never overlap, and what all servers may still assign, what they have in flight
+//! and what runs never exceed the capacity together.
+
+// Each test plays another part of it.
+#![allow(dead_code)]
 
 pub mod server;
+pub mod store;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use drumtower_core::model::{MonoMs, Now, ProcessId, WallMs};
 use drumtower_proto::worker::v1 as wire;
-use drumtower_sdk::session::{Action, Attempt, Config, Session};
+use drumtower_sdk::session::{Action, Attempt, Config, LinkId, Session};
 use wire::server_message::Body;
 use wire::worker_message::Body as FromWorker;
 
 use server::{LEASE_MS, Server};
+use store::Store;
 
 pub const CAPACITY: u32 = 8;
 
 pub struct World {
     pub now: u64,
     pub session: Session,
-    pub server: Server,
-    stream: Option<u64>,
-    to_server: VecDeque<FromWorker>,
-    to_worker: VecDeque<Body>,
+    pub servers: Vec<Server>,
+    pub store: Store,
+    wires: Vec<Wire>,
     beats: BTreeMap<u64, u64>,
     pub running: BTreeMap<Attempt, Running>,
     pub starts: BTreeMap<Attempt, u32>,
@@ -33,8 +37,20 @@ pub struct World {
     pub settled: usize,
 }
 
+/// Between the worker and one server.
+#[derive(Default)]
+struct Wire {
+    stream: Option<u64>,
+    to_server: VecDeque<FromWorker>,
+    to_worker: VecDeque<Body>,
+    /// The server hears nothing and says nothing.
+    frozen: bool,
+    /// The classes that the server lost while this stream was open.
+    lost: BTreeSet<u64>,
+}
+
 pub struct Running {
-    deadline: u64,
+    pub deadline: u64,
     weight: u32,
     chunks: u64,
     /// The checkpoint it began with, and the last that it saved.
@@ -42,8 +58,13 @@ pub struct Running {
     saved: u64,
 }
 
+fn link(server: usize) -> LinkId {
+    LinkId(u32::try_from(server).expect("few servers"))
+}
+
 impl World {
-    pub fn new() -> Self {
+    /// The first of so many servers owns all runs.
+    pub fn new(servers: usize) -> Self {
         let mut config = Config::new("w", ProcessId(1), CAPACITY);
         config.exec = true;
         config.stop_margin_ms = 100;
@@ -51,10 +72,9 @@ impl World {
         Self {
             now: 10,
             session: Session::new(config),
-            server: Server::default(),
-            stream: None,
-            to_server: VecDeque::new(),
-            to_worker: VecDeque::new(),
+            servers: (0..servers).map(Server::new).collect(),
+            store: Store::default(),
+            wires: (0..servers).map(|_| Wire::default()).collect(),
             beats: BTreeMap::new(),
             running: BTreeMap::new(),
             starts: BTreeMap::new(),
@@ -70,23 +90,43 @@ impl World {
         }
     }
 
-    pub fn open(&mut self) {
-        self.break_stream();
-        let stream = self.session.stream_opened();
-        self.stream = Some(stream);
-        self.server.stream_opened(stream);
+    pub fn open(&mut self, server: usize) {
+        self.break_stream(server);
+        let stream = self.session.stream_opened(link(server));
+        self.wires[server].stream = Some(stream);
+        self.servers[server].stream_opened(stream);
         self.settle();
     }
 
     /// Everything on the wire is lost.
-    pub fn break_stream(&mut self) {
-        if let Some(stream) = self.stream.take() {
-            self.session.stream_lost(stream);
-            self.server.stream_opened(stream);
-            self.to_server.clear();
-            self.to_worker.clear();
+    pub fn break_stream(&mut self, server: usize) {
+        let wire = &mut self.wires[server];
+        if let Some(stream) = wire.stream.take() {
+            wire.to_server.clear();
+            wire.to_worker.clear();
+            wire.lost.clear();
+            self.session.stream_lost(link(server), stream);
+            self.servers[server].stream_opened(stream);
         }
         self.settle();
+    }
+
+    pub fn freeze(&mut self, server: usize, frozen: bool) {
+        self.wires[server].frozen = frozen;
+    }
+
+    /// Another server owns the runs of a class. One that owned them before may have taken no notice of what it was told
+    /// meanwhile, so it begins with a new stream.
+    pub fn hand_over(&mut self, class: u64, server: usize) {
+        let former = self.store.owner(class);
+        if former == server {
+            return;
+        }
+        self.wires[former].lost.insert(class);
+        self.store.hand_over(self.now, class, server);
+        if self.wires[server].lost.contains(&class) {
+            self.break_stream(server);
+        }
     }
 
     /// Lets time pass; the driver is woken whenever the session wants to be.
@@ -117,9 +157,11 @@ impl World {
                 self.perform(action);
                 idle = false;
             }
-            while let Some(message) = self.session.poll_transmit(self.clock()) {
-                self.transmit(message.body.expect("a body"));
-                idle = false;
+            for server in 0..self.servers.len() {
+                while let Some(message) = self.session.poll_transmit(self.clock(), link(server)) {
+                    self.transmit(server, message.body.expect("a body"));
+                    idle = false;
+                }
             }
             if idle {
                 break;
@@ -128,15 +170,16 @@ impl World {
         self.check();
     }
 
-    fn transmit(&mut self, body: FromWorker) {
+    fn transmit(&mut self, server: usize, body: FromWorker) {
         if let FromWorker::Heartbeat(beat) = &body {
             self.beats.insert(beat.number, self.now);
         }
         if let FromWorker::Finished(finished) = &body {
             self.outcomes.push(finished.outcome());
         }
-        if self.stream.is_some() {
-            self.to_server.push_back(body);
+        let wire = &mut self.wires[server];
+        if wire.stream.is_some() {
+            wire.to_server.push_back(body);
         }
     }
 
@@ -162,9 +205,12 @@ impl World {
                 );
                 self.session.attempt_started(self.clock(), attempt);
             }
-            Action::Extend { deadline } => {
-                for running in self.running.values_mut() {
-                    running.deadline = running.deadline.max(deadline.0);
+            Action::Extend { attempts, deadline } => {
+                for attempt in attempts {
+                    if let Some(running) = self.running.get_mut(&attempt) {
+                        assert!(running.deadline < deadline.0, "a lease moved back");
+                        running.deadline = deadline.0;
+                    }
                 }
             }
             // Odd runs obey, even ones have to be ended by force.
@@ -178,7 +224,7 @@ impl World {
                 number,
                 kept,
             } => {
-                let newest = self.server.checkpoints.get(&attempt.run);
+                let newest = self.store.checkpoints.get(&attempt.run);
                 assert!(!kept || newest.is_some_and(|newest| number <= *newest));
                 self.settled += 1;
             }
@@ -224,7 +270,7 @@ impl World {
     pub fn save(&mut self, pick: usize) {
         if let Some(attempt) = self.picked(pick) {
             let running = self.running.get_mut(&attempt).expect("it runs");
-            let before = self.server.checkpoints.get(&attempt.run);
+            let before = self.store.checkpoints.get(&attempt.run);
             let next = running.saved.max(running.from) + 1;
             assert!(before.is_none_or(|before| *before < next), "it went back");
             let body = next.to_le_bytes().to_vec();
@@ -236,58 +282,92 @@ impl World {
         }
     }
 
-    pub fn server_says(&mut self, body: Option<Body>) {
-        if self.stream.is_some() {
-            self.to_worker.extend(body);
+    /// What a server would say.
+    pub fn ask<T>(&mut self, server: usize, what: impl FnOnce(&mut Server, &mut Store) -> T) -> T {
+        what(&mut self.servers[server], &mut self.store)
+    }
+
+    /// A server says something, if it has anything to say.
+    pub fn say(
+        &mut self,
+        server: usize,
+        what: impl FnOnce(&mut Server, &mut Store) -> Option<Body>,
+    ) {
+        if self.wires[server].stream.is_some() && !self.wires[server].frozen {
+            let body = self.ask(server, what);
+            self.wires[server].to_worker.extend(body);
         }
     }
 
-    pub fn deliver_to_server(&mut self, count: usize) {
+    pub fn deliver_to_server(&mut self, server: usize, count: usize) {
         for _ in 0..count {
-            let Some(body) = self.to_server.pop_front() else {
+            let wire = &mut self.wires[server];
+            if wire.frozen {
+                break;
+            }
+            let Some(body) = wire.to_server.pop_front() else {
                 break;
             };
-            let answer = self.server.handle(body);
-            self.server_says(answer);
+            let now = self.now;
+            self.say(server, |server, store| server.handle(now, store, body));
         }
         self.check();
     }
 
-    pub fn deliver_to_worker(&mut self, count: usize) {
+    pub fn deliver_to_worker(&mut self, server: usize, count: usize) {
         for _ in 0..count {
-            let (Some(stream), Some(body)) = (self.stream, self.to_worker.pop_front()) else {
+            let wire = &mut self.wires[server];
+            let (Some(stream), Some(body)) = (wire.stream, wire.to_worker.pop_front()) else {
                 break;
             };
-            self.session.handle(
-                self.clock(),
-                stream,
-                wire::ServerMessage { body: Some(body) },
-            );
+            let message = wire::ServerMessage { body: Some(body) };
+            let now = self.clock();
+            self.session.handle(now, link(server), stream, message);
             self.settle();
+        }
+    }
+
+    /// Everything that is on the wires arrives.
+    pub fn exchange(&mut self) {
+        for server in 0..self.servers.len() {
+            self.deliver_to_server(server, usize::MAX);
+            self.deliver_to_worker(server, usize::MAX);
+        }
+    }
+
+    pub fn renew(&mut self) {
+        for server in 0..self.servers.len() {
+            self.say(server, |server, store| server.renew(store));
         }
     }
 
     /// The faults are over: everything must come to its end.
     pub fn calm(&mut self) {
-        self.open();
+        for server in 0..self.servers.len() {
+            self.freeze(server, false);
+            self.open(server);
+        }
         for _ in 0..200 {
             self.finish(0);
-            self.deliver_to_server(usize::MAX);
-            let renewal = self.server.renew();
-            self.server_says(renewal);
-            self.deliver_to_worker(usize::MAX);
+            self.exchange();
+            self.renew();
+            self.exchange();
             self.advance(50);
         }
         assert!(self.running.is_empty());
+        let mut attempts = self.store.attempts.values();
         assert!(
-            self.server.attempts.values().all(|assigned| assigned.ended),
+            attempts.all(|assigned| assigned.ended),
             "an attempt has no end"
         );
-        assert!(
-            self.server.last_held.is_empty(),
-            "an end is not acknowledged"
-        );
-        assert_eq!(self.server.credit(), u64::from(CAPACITY), "credit leaked");
+        let unacknowledged: Vec<_> = self.servers.iter().flat_map(|it| &it.last_held).collect();
+        assert!(unacknowledged.is_empty(), "{unacknowledged:?} wait");
+        assert_eq!(self.credit(), u64::from(CAPACITY), "credit leaked");
+    }
+
+    /// What the servers may still assign.
+    pub fn credit(&self) -> u64 {
+        self.servers.iter().map(Server::credit).sum()
     }
 
     fn check(&self) {
@@ -311,8 +391,9 @@ impl World {
             .values()
             .map(|running| u64::from(running.weight))
             .sum();
-        let in_flight: u64 = self.to_worker.iter().map(weight).sum();
-        let total = self.server.credit() + in_flight + running;
+        let on_wires = self.wires.iter().flat_map(|wire| &wire.to_worker);
+        let in_flight: u64 = on_wires.map(weight).sum();
+        let total = self.credit() + in_flight + running;
         assert!(
             total <= u64::from(CAPACITY),
             "{total} of {CAPACITY} is promised or used"

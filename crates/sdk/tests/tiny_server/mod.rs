@@ -26,6 +26,10 @@ pub struct TinyServer {
     pub checkpoint: Kept,
     /// Other servers that it tells workers of.
     pub others: Vec<String>,
+    /// Who it says that it is; nobody when it is alone.
+    pub address: String,
+    /// Which servers it says have work to give.
+    pub owners: Vec<String>,
 }
 
 pub type Kept = Arc<Mutex<Option<(u64, Vec<u8>)>>>;
@@ -39,6 +43,8 @@ pub struct Stream {
     /// Whether heartbeats are echoed.
     pub renews: bool,
     pub hello: wire::Hello,
+    /// The server that the worker meant.
+    pub meant: Option<String>,
 }
 
 struct Service {
@@ -67,6 +73,8 @@ impl TinyServer {
             streams,
             checkpoint,
             others: Vec::new(),
+            address: String::new(),
+            owners: Vec::new(),
         }
     }
 
@@ -88,6 +96,8 @@ impl TinyServer {
             heartbeat_ms: lease_ms / 5,
             features: vec![drumtower_proto::CHECKPOINTS.to_owned()],
             servers: self.others.clone(),
+            address: self.address.clone(),
+            owners: self.owners.clone(),
             ..wire::Welcome::default()
         }));
         let first = stream.next().await;
@@ -106,7 +116,10 @@ impl Stream {
         if let FromWorker::Heartbeat(beat) = &body {
             self.beat = beat.number;
             if self.renews {
-                self.send(Body::Renew(wire::Renew { beat: beat.number }));
+                self.send(Body::Renew(wire::Renew {
+                    beat: beat.number,
+                    ..wire::Renew::default()
+                }));
             }
         }
         body
@@ -259,6 +272,9 @@ impl WorkerService for Service {
         if given != Some(format!("Bearer {TOKEN}").as_str()) {
             return Err(Status::unauthenticated("unknown token"));
         }
+        let meant = request.metadata().get(drumtower_proto::SERVER_HEADER);
+        let meant = meant.and_then(|value| value.to_str().ok());
+        let meant = meant.map(str::to_owned);
         let (to_worker, frames) = mpsc::unbounded_channel();
         let (received_tx, received) = mpsc::unbounded_channel();
         let stream = Stream {
@@ -268,6 +284,7 @@ impl WorkerService for Service {
             beat: 0,
             renews: true,
             hello: wire::Hello::default(),
+            meant,
         };
         let mut inbound = request.into_inner();
         tokio::spawn(async move {

@@ -2,6 +2,9 @@
 //!
 //! The body is parsed straight into borrowed pieces, and everything in it becomes one command. An item that is refused
 //! does not touch its neighbours; the answer has one entry per item, in their order.
+//!
+//! Where other servers own some of the jobs, the command is refused as a whole, and the items are [spread](super::spread):
+//! each with the key that it has by its place in the whole batch, so that a repetition may be split in another way.
 
 use std::borrow::Cow;
 
@@ -10,8 +13,10 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, Uri, header};
 use axum::response::IntoResponse;
-use drumtower_core::engine::{Command, JobRef, Reply, Trigger};
-use drumtower_core::model::{JobName, Limits, NameError, NamespaceName, Obedience};
+use drumtower_core::engine::{Command, JobRef, Refusal, Reply, Trigger};
+use drumtower_core::model::{
+    Actor, JobName, Limits, NameError, NamespaceName, Obedience, SegmentId,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -19,9 +24,11 @@ use serde_json::value::RawValue;
 use super::body::{self, Bounded};
 use super::problem::{self, Kind, Problem};
 use super::query::Parameters;
+use super::spread::{self, Part, Work, spread};
 use super::trigger::{Answer, checked_key, key_of, params, when};
 use super::{Edge, internal};
 use crate::auth::Principal;
+use crate::cluster::Errand;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -32,7 +39,7 @@ pub struct Batch<'a> {
     runs: Vec<Item<'a>>,
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "BatchItem")]
 struct Item<'a> {
@@ -67,7 +74,7 @@ struct Item<'a> {
 }
 
 /// Borrowed where it holds no escapes; serde borrows a bare `Cow`, but not one within an `Option`.
-#[derive(Deserialize)]
+#[derive(Clone, Deserialize)]
 #[serde(transparent)]
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
@@ -82,42 +89,213 @@ pub struct Answers<'a> {
 #[schemars(rename = "BatchEntry")]
 enum Entry<'a> {
     Made(Answer),
-    Refused { problem: problem::Body<'a> },
+    Refused {
+        problem: problem::Body<'a>,
+    },
+    /// As another server told it.
+    #[schemars(skip)]
+    Told(&'a RawValue),
+}
+
+/// What came of an item.
+enum Made {
+    Here(Answer),
+    Told(Box<RawValue>),
 }
 
 pub async fn trigger(
     State(edge): State<Edge>,
     Extension(principal): Extension<Principal>,
     uri: Uri,
+    errand: Option<Extension<Errand>>,
     headers: HeaderMap,
     Bounded(bytes): Bounded<{ body::BATCH }>,
 ) -> Result<impl IntoResponse, Problem> {
     Parameters::read(&uri, &[])?;
     let key = batch_key(&headers)?;
     let (triggers, mut outcomes) = read(&bytes, &principal, key.as_deref())?;
-    drop(bytes);
+    // It is needed again where the batch has to be taken apart.
+    let again = errand.map(|Extension(errand)| (errand, bytes));
     if !triggers.is_empty() {
         let count = triggers.len();
-        match edge
+        let actor = principal.actor.clone();
+        let made = edge
             .handle
-            .command(principal.actor, Command::TriggerRuns { triggers })
-            .await??
-        {
-            Reply::Triggered(answers) if answers.len() == count => {
-                let open = outcomes.iter_mut().filter(|outcome| outcome.is_none());
-                for (outcome, answer) in open.zip(answers) {
-                    *outcome = Some(answer.map(Answer::from).map_err(Problem::from));
-                }
+            .command(actor, Command::TriggerRuns { triggers });
+        match (made.await, again) {
+            (Ok(Err(Refusal::Elsewhere(_))), Some((errand, bytes))) => {
+                let spread = spread_out(&edge, &principal, &errand, &bytes, key.as_deref());
+                settle(&mut outcomes, spread.await?);
             }
-            other => {
-                return Err(internal(&format!(
-                    "the engine answered {count} triggers with {other:?}"
-                )));
-            }
+            (made, _) => settle(&mut outcomes, told(made??, count)?),
         }
     }
     let kind = HeaderValue::from_static("application/json");
     Ok(([(header::CONTENT_TYPE, kind)], answer(&outcomes)?))
+}
+
+type Settled = Result<Made, Problem>;
+
+fn told(reply: Reply, count: usize) -> Result<Vec<Settled>, Problem> {
+    match reply {
+        Reply::Triggered(answers) if answers.len() == count => Ok(answers
+            .into_iter()
+            .map(|answer| {
+                answer
+                    .map(|it| Made::Here(it.into()))
+                    .map_err(Problem::from)
+            })
+            .collect()),
+        other => Err(internal(&format!(
+            "the engine answered {count} triggers with {other:?}"
+        ))),
+    }
+}
+
+/// Fills in what was open.
+fn settle(outcomes: &mut [Outcome], settled: Vec<Settled>) {
+    let open = outcomes.iter_mut().filter(|outcome| outcome.is_none());
+    for (outcome, settled) in open.zip(settled) {
+        *outcome = Some(settled);
+    }
+}
+
+/// The items that became triggers, with what each came to.
+struct Apart<'a> {
+    edge: &'a Edge,
+    actor: &'a Actor,
+    items: Vec<(Item<'a>, Trigger)>,
+}
+
+/// Takes the batch apart: an outcome for each item that is not refused here.
+async fn spread_out(
+    edge: &Edge,
+    principal: &Principal,
+    errand: &Errand,
+    bytes: &Bytes,
+    key: Option<&str>,
+) -> Result<Vec<Settled>, Problem> {
+    let home = principal.home();
+    let Batch { runs } = body::parse(bytes)?;
+    let keyed = runs
+        .into_iter()
+        .enumerate()
+        .map(|(index, item)| item.keyed(key, index));
+    let both = keyed.filter_map(|item| {
+        let trigger = trigger_of(item.clone(), principal, &home, &mut None).ok()?;
+        Some((item, trigger))
+    });
+    let apart = Apart {
+        edge,
+        actor: &principal.actor,
+        items: both.collect(),
+    };
+    let places = (0..apart.items.len()).collect();
+    Ok(spread(edge, Some(errand), &apart, places).await)
+}
+
+impl Work for Apart<'_> {
+    type Outcome = Settled;
+
+    fn segment(&self, place: usize) -> SegmentId {
+        self.items[place].1.job.segment()
+    }
+
+    async fn here(&self, places: &[usize]) -> Vec<spread::Settled<Settled>> {
+        let triggers = places.iter().map(|place| self.items[*place].1.clone());
+        let command = Command::TriggerRuns {
+            triggers: triggers.collect(),
+        };
+        let made = match self.edge.handle.command(self.actor.clone(), command).await {
+            Ok(Ok(reply)) => told(reply, places.len()),
+            Ok(Err(refusal)) => Err(refusal.into()),
+            Err(unavailable) => Err(unavailable.into()),
+        };
+        match made {
+            Ok(made) => made.into_iter().map(spread::Settled::Done).collect(),
+            Err(problem) => places
+                .iter()
+                .map(|_| spread::Settled::refused(problem.clone(), Err))
+                .collect(),
+        }
+    }
+
+    fn part(&self, errand: &Errand, places: &[usize]) -> Result<Part, Problem> {
+        let items = || places.iter().map(|place| &self.items[*place]);
+        let body = Sent {
+            runs: items().map(SentItem::of).collect(),
+        };
+        let body = serde_json::to_vec(&body).map_err(|error| internal(&error))?;
+        Ok(Part {
+            held: errand.0.part(body),
+            again: items().all(|(item, _)| item.idempotency_key.is_some()),
+        })
+    }
+
+    fn read(&self, answer: &Bytes, _: &[usize]) -> Result<Vec<spread::Settled<Settled>>, Problem> {
+        #[derive(Deserialize)]
+        struct Told {
+            runs: Vec<Box<RawValue>>,
+        }
+        let Told { runs } = spread::parse(answer)?;
+        let done = runs.into_iter().map(|run| Ok(Made::Told(run)));
+        Ok(done.map(spread::Settled::Done).collect())
+    }
+
+    fn failed(&self, _: usize, problem: Problem) -> Settled {
+        Err(problem)
+    }
+}
+
+/// A part of a batch as another server gets it.
+#[derive(Serialize)]
+struct Sent<'a> {
+    runs: Vec<SentItem<'a>>,
+}
+
+#[derive(Serialize)]
+struct SentItem<'a> {
+    namespace: &'a str,
+    job: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    params: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    idempotency_key: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    delay: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    at: Option<&'a str>,
+    overlap: Obedience,
+    force: bool,
+}
+
+impl<'a> SentItem<'a> {
+    /// What was left out in the batch is said: the other server knows neither the whole batch nor the place in it.
+    fn of((item, trigger): &'a (Item<'a>, Trigger)) -> Self {
+        fn text<'b>(it: &'b Option<Text<'_>>) -> Option<&'b str> {
+            it.as_ref().map(|Text(text)| &**text)
+        }
+        Self {
+            namespace: trigger.job.namespace.as_str(),
+            job: trigger.job.name.as_str(),
+            params: item.params,
+            idempotency_key: text(&item.idempotency_key),
+            delay: text(&item.delay),
+            at: text(&item.at),
+            overlap: item.overlap,
+            force: item.force,
+        }
+    }
+}
+
+impl Item<'_> {
+    /// With the key of its place in the batch, unless it has one of its own.
+    fn keyed(mut self, key: Option<&str>, index: usize) -> Self {
+        if let (Some(key), None) = (key, &self.idempotency_key) {
+            self.idempotency_key = Some(Text(format!("{key}/{index}").into()));
+        }
+        self
+    }
 }
 
 /// The key of the whole batch: an item without one of its own gets this and its place, so that a repeated batch makes no
@@ -135,7 +313,7 @@ fn batch_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     }
 }
 
-type Outcome = Option<Result<Answer, Problem>>;
+type Outcome = Option<Settled>;
 
 /// The triggers to carry out, and one outcome per item: settled for those refused here, open for the others.
 fn read(
@@ -156,11 +334,8 @@ fn read(
     let mut outcomes = Vec::with_capacity(runs.len());
     let home = principal.home();
     let mut last = None;
-    for (index, mut item) in runs.into_iter().enumerate() {
-        if let (Some(key), None) = (key, &item.idempotency_key) {
-            item.idempotency_key = Some(Text(format!("{key}/{index}").into()));
-        }
-        match trigger_of(item, principal, &home, &mut last) {
+    for (index, item) in runs.into_iter().enumerate() {
+        match trigger_of(item.keyed(key, index), principal, &home, &mut last) {
             Ok(trigger) => {
                 triggers.push(trigger);
                 outcomes.push(None);
@@ -219,7 +394,8 @@ fn answer(outcomes: &[Outcome]) -> Result<Vec<u8>, Problem> {
     let mut runs = Vec::with_capacity(outcomes.len());
     for outcome in outcomes {
         runs.push(match outcome {
-            Some(Ok(made)) => Entry::Made(*made),
+            Some(Ok(Made::Here(made))) => Entry::Made(*made),
+            Some(Ok(Made::Told(entry))) => Entry::Told(entry),
             Some(Err(problem)) => Entry::Refused {
                 problem: problem.body(),
             },

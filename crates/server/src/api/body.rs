@@ -62,19 +62,23 @@ impl<S: Send + Sync, const LIMIT: usize> FromRequest<S> for Bounded<LIMIT> {
 
     async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
         check_type(request.headers())?;
-        let claimed = claimed(request.headers());
-        let body = request.into_body();
-        if claimed.is_some_and(|bytes| bytes <= LIMIT) {
-            let whole = axum::body::to_bytes(body, LIMIT).await;
-            return whole.map(Self).map_err(|_| cut());
-        }
-        match collect(body, LIMIT).await {
-            Some(bytes) => Ok(Self(bytes)),
-            None => Err(Problem::new(
-                Kind::TooLarge,
-                format!("the body may have {LIMIT} bytes: send less at once"),
-            )),
-        }
+        let (head, body) = request.into_parts();
+        whole(&head.headers, body, LIMIT).await.map(Self)
+    }
+}
+
+/// All of a body, within its bound.
+pub async fn whole(headers: &HeaderMap, body: Body, limit: usize) -> Result<Bytes, Problem> {
+    if claimed(headers).is_some_and(|bytes| bytes <= limit) {
+        let whole = axum::body::to_bytes(body, limit).await;
+        return whole.map_err(|_| cut());
+    }
+    match collect(body, limit).await {
+        Some(bytes) => Ok(bytes),
+        None => Err(Problem::new(
+            Kind::TooLarge,
+            format!("the body may have {limit} bytes: send less at once"),
+        )),
     }
 }
 

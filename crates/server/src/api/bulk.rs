@@ -1,15 +1,17 @@
 //! Many jobs of a namespace with one call: pause, resume or delete those that have the labels, or the names.
 //!
 //! Each job is a command of its own: one that is refused does not touch its neighbours, and the answer tells of each. A
-//! call takes a bounded number of jobs in order of their names and says where the next one goes on.
+//! call takes a bounded number of jobs in order of their names and says where the next one goes on. Jobs that other servers
+//! own are [spread](super::spread).
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::Uri;
 use axum::{Extension, Json};
 use drumtower_core::engine::{Command, Condition, JobRef, Refusal, Reply};
-use drumtower_core::model::{Actor, JobName, JobRecord, NamespaceName};
+use drumtower_core::model::{Actor, JobName, JobRecord, NamespaceName, SegmentId};
 use drumtower_store::{Error, JobFilter, Read};
 use futures_util::{StreamExt, stream};
 use schemars::JsonSchema;
@@ -20,9 +22,11 @@ use super::body::{self, Bounded};
 use super::cursor::Listing;
 use super::gate::NamespacePath;
 use super::jobs;
-use super::problem::{self, Problem};
+use super::problem::{self, Kind, Problem};
 use super::query::Parameters;
+use super::spread::{self, Part, Settled, Work, spread};
 use crate::auth::Principal;
+use crate::cluster::Errand;
 
 /// Jobs that one call takes.
 const MOST: usize = 1000;
@@ -60,7 +64,7 @@ pub struct Answer {
     next: Option<String>,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "BulkItem")]
 struct Item {
     namespace: NamespaceName,
@@ -71,7 +75,7 @@ struct Item {
     problem: Option<serde_json::Value>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "BulkResult")]
 enum Outcome {
@@ -92,9 +96,11 @@ pub async fn pause(
     Extension(principal): Extension<Principal>,
     NamespacePath(namespace): NamespacePath,
     uri: Uri,
+    errand: Option<Extension<Errand>>,
     Bounded(bytes): Bounded<{ body::ORDINARY }>,
 ) -> Result<Json<Answer>, Problem> {
-    carry_out(&edge, principal.actor, namespace, Deed::Pause, &uri, &bytes).await
+    let caller = Caller::new(principal, namespace, errand);
+    carry_out(&edge, &caller, Deed::Pause, &uri, &bytes).await
 }
 
 pub async fn resume(
@@ -102,17 +108,11 @@ pub async fn resume(
     Extension(principal): Extension<Principal>,
     NamespacePath(namespace): NamespacePath,
     uri: Uri,
+    errand: Option<Extension<Errand>>,
     Bounded(bytes): Bounded<{ body::ORDINARY }>,
 ) -> Result<Json<Answer>, Problem> {
-    carry_out(
-        &edge,
-        principal.actor,
-        namespace,
-        Deed::Resume,
-        &uri,
-        &bytes,
-    )
-    .await
+    let caller = Caller::new(principal, namespace, errand);
+    carry_out(&edge, &caller, Deed::Resume, &uri, &bytes).await
 }
 
 pub async fn delete(
@@ -120,23 +120,37 @@ pub async fn delete(
     Extension(principal): Extension<Principal>,
     NamespacePath(namespace): NamespacePath,
     uri: Uri,
+    errand: Option<Extension<Errand>>,
     Bounded(bytes): Bounded<{ body::ORDINARY }>,
 ) -> Result<Json<Answer>, Problem> {
-    carry_out(
-        &edge,
-        principal.actor,
-        namespace,
-        Deed::Delete,
-        &uri,
-        &bytes,
-    )
-    .await
+    let caller = Caller::new(principal, namespace, errand);
+    carry_out(&edge, &caller, Deed::Delete, &uri, &bytes).await
+}
+
+/// Who asks, of which namespace, and what to show to other servers.
+struct Caller {
+    actor: Actor,
+    namespace: NamespaceName,
+    errand: Option<Errand>,
+}
+
+impl Caller {
+    fn new(
+        principal: Principal,
+        namespace: NamespaceName,
+        errand: Option<Extension<Errand>>,
+    ) -> Self {
+        Self {
+            actor: principal.actor,
+            namespace,
+            errand: errand.map(|Extension(errand)| errand),
+        }
+    }
 }
 
 async fn carry_out(
     edge: &Edge,
-    actor: Actor,
-    namespace: NamespaceName,
+    caller: &Caller,
     deed: Deed,
     uri: &Uri,
     bytes: &[u8],
@@ -154,16 +168,22 @@ async fn carry_out(
         .map(|cursor| jobs::place(&listing.decode(cursor)?))
         .transpose()
         .map_err(|problem| Problem::field("cursor", problem.detail))?;
-    let dry_run = request.dry_run;
-    let home = namespace.clone();
+    let (dry_run, labels) = (request.dry_run, request.labels.clone());
+    let home = caller.namespace.clone();
     let chosen = edge
         .read(move |store| choose(store, home, &request, after))
         .await?;
-    let work = chosen
-        .jobs
-        .into_iter()
-        .map(|job| settle(edge, &actor, &namespace, job, deed, dry_run));
-    let items: Vec<Item> = stream::iter(work).buffered(AT_ONCE).collect().await;
+    let work = Deeds {
+        edge,
+        caller,
+        deed,
+        dry_run,
+        labels,
+        jobs: chosen.jobs,
+    };
+    let errand = caller.errand.as_ref().filter(|_| !dry_run);
+    let places = (0..work.jobs.len()).collect();
+    let items: Vec<Item> = spread(edge, errand, &work, places).await;
     let count = |outcome| items.iter().filter(|item| item.result == outcome).count();
     Ok(Json(Answer {
         matched: items.len(),
@@ -248,40 +268,100 @@ fn choose(
     Ok(Chosen { jobs, next: after })
 }
 
-async fn settle(
-    edge: &Edge,
-    actor: &Actor,
-    namespace: &NamespaceName,
-    job: Result<JobRecord, JobName>,
+/// What is to be done, and to which jobs.
+struct Deeds<'a> {
+    edge: &'a Edge,
+    caller: &'a Caller,
     deed: Deed,
     dry_run: bool,
-) -> Item {
-    let (name, outcome) = match job {
-        Err(name) => {
-            let job = JobRef {
-                namespace: namespace.clone(),
-                name: name.clone(),
-            };
-            (name, Err(Refusal::NoSuchJob(job).into()))
+    labels: BTreeMap<String, String>,
+    jobs: Vec<Result<JobRecord, JobName>>,
+}
+
+impl Deeds<'_> {
+    fn name(&self, place: usize) -> &JobName {
+        match &self.jobs[place] {
+            Ok(record) => &record.row.name,
+            Err(name) => name,
         }
-        Ok(record) if dry_run => (record.row.name.clone(), Ok(foreseen(&record, deed))),
-        Ok(record) => (
-            record.row.name.clone(),
-            apply(edge, actor.clone(), &record, deed).await,
-        ),
-    };
-    let (result, problem) = match outcome {
-        Ok(result) => (result, None),
-        Err(problem) => (
-            Outcome::Failed,
-            serde_json::to_value(Problem::body(&problem)).ok(),
-        ),
-    };
-    Item {
-        namespace: namespace.clone(),
-        name,
-        result,
-        problem,
+    }
+
+    async fn settle(&self, place: usize) -> Settled<Item> {
+        let outcome = match &self.jobs[place] {
+            Err(name) => Err(Refusal::NoSuchJob(self.job(name)).into()),
+            Ok(record) if self.dry_run => Ok(foreseen(record, self.deed)),
+            Ok(record) => apply(self.edge, self.caller.actor.clone(), record, self.deed).await,
+        };
+        match outcome {
+            Ok(result) => Settled::Done(self.item(place, result, None)),
+            Err(problem) => Settled::refused(problem, |problem| self.failed(place, problem)),
+        }
+    }
+
+    fn job(&self, name: &JobName) -> JobRef {
+        JobRef {
+            namespace: self.caller.namespace.clone(),
+            name: name.clone(),
+        }
+    }
+
+    fn item(&self, place: usize, result: Outcome, problem: Option<Problem>) -> Item {
+        let problem = problem.and_then(|it| serde_json::to_value(it.body()).ok());
+        Item {
+            namespace: self.caller.namespace.clone(),
+            name: self.name(place).clone(),
+            result,
+            problem,
+        }
+    }
+}
+
+impl Work for Deeds<'_> {
+    type Outcome = Item;
+
+    fn segment(&self, place: usize) -> SegmentId {
+        self.job(self.name(place)).segment()
+    }
+
+    async fn here(&self, places: &[usize]) -> Vec<Settled<Item>> {
+        let work = places.iter().copied().map(|place| self.settle(place));
+        stream::iter(work).buffered(AT_ONCE).collect().await
+    }
+
+    /// The same of these jobs by name, and only those that still have the labels.
+    fn part(&self, errand: &Errand, places: &[usize]) -> Result<Part, Problem> {
+        let names: Vec<&JobName> = places.iter().map(|place| self.name(*place)).collect();
+        let body = serde_json::json!({"labels": self.labels, "names": names});
+        Ok(Part {
+            held: errand.0.part(body.to_string().into_bytes()),
+            again: false,
+        })
+    }
+
+    fn read(&self, answer: &Bytes, places: &[usize]) -> Result<Vec<Settled<Item>>, Problem> {
+        #[derive(Deserialize)]
+        struct Told {
+            items: Vec<Item>,
+        }
+        let Told { items } = spread::parse(answer)?;
+        let mut told: BTreeMap<JobName, Item> = items
+            .into_iter()
+            .map(|item| (item.name.clone(), item))
+            .collect();
+        let settled = places
+            .iter()
+            .map(|place| match told.remove(self.name(*place)) {
+                Some(item) => spread::settled(item, |item| item.problem.as_ref()),
+                None => {
+                    let detail = "it has changed since it was chosen: look at it and try again";
+                    Settled::Done(self.failed(*place, Problem::new(Kind::Stale, detail)))
+                }
+            });
+        Ok(settled.collect())
+    }
+
+    fn failed(&self, place: usize, problem: Problem) -> Item {
+        self.item(place, Outcome::Failed, Some(problem))
     }
 }
 

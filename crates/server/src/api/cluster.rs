@@ -80,7 +80,7 @@ struct Server {
 enum ServerState {
     /// Owns segments and works on them.
     Active,
-    /// Owns none and takes over when an owner is gone.
+    /// Owns none: it has just joined, or is about to leave.
     Standby,
     /// Its session has ended: another takes its segments over.
     Gone,

@@ -44,6 +44,7 @@ pub async fn explain(
     uri: Uri,
 ) -> Result<Response, Problem> {
     let parameters = Parameters::read(&uri, &["from", "to", "limit", "cursor"])?;
+    edge.at_owner(job.segment())?;
     let listing = page::listing(&edge, &uri, &parameters);
     let asked = asked(job, &parameters, &listing)?;
     let (from, to, job) = (asked.from, asked.to, asked.job.clone());

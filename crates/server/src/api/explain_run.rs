@@ -72,6 +72,9 @@ pub async fn show(
 ) -> Result<Response, Problem> {
     Parameters::read(&uri, &[])?;
     let run = find(&edge, &principal, id).await?;
+    if !run.state.is_terminal() {
+        edge.at_owner(id.segment())?;
+    }
     let found = edge.read(move |store| runs::Found::of(store, run)).await?;
     let named = &found.named;
     let fleet = match named.run.state.is_terminal() {

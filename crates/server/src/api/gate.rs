@@ -18,9 +18,9 @@ use drumtower_core::model::{
 
 use super::Edge;
 use super::problem::{Kind, Problem};
-use super::{time, validator};
+use super::{body, time, validator};
 use crate::auth::{Denied, Operation};
-use crate::cluster::{self, Way};
+use crate::cluster;
 use crate::listen::Peer;
 
 /// Puts the gate of `operation` before its handler.
@@ -39,14 +39,14 @@ async fn gate(
         let path = request.uri().path().to_owned();
         (request.method().clone(), path, Instant::now())
     });
-    let sent_on = edge.cluster.vouched(request.headers()).is_some();
-    let mut response = match pass(edge, operation, parameters, request, next).await {
-        Ok(response) => response,
-        Err(problem) => problem.into_response(),
+    let namespace = match &parameters {
+        Ok(parameters) => {
+            let mut named = parameters.iter().filter(|(name, _)| *name == "namespace");
+            Ok(named.next().map(|(_, namespace)| namespace.to_owned()))
+        }
+        Err(error) => Err(error.to_string()),
     };
-    if sent_on {
-        cluster::mark_what_was_not_done(&mut response);
-    }
+    let response = answer(edge, operation, namespace, request, next).await;
     if let Some((method, path, began)) = asked {
         let (status, ms) = (response.status().as_u16(), began.elapsed().as_millis());
         tracing::debug!(%method, %path, status, ms, "request");
@@ -54,23 +54,63 @@ async fn gate(
     response
 }
 
+/// The namespace that the path names, or why it cannot be read.
+type Named = Result<Option<String>, String>;
+
+/// Carries a request out here, or has it carried out where it can be.
+async fn answer(
+    edge: Edge,
+    operation: Operation,
+    namespace: Named,
+    request: Request,
+    next: Next,
+) -> Response {
+    if let Some(caller) = edge.cluster.vouched(request.headers()) {
+        // It was sent on once; the one that did so sends it to another where it cannot be done here.
+        let request = match edge.cluster.asks_for_own_part(request.headers()) {
+            true => request,
+            false => edge.cluster.errand(request, caller.local),
+        };
+        let mut response = admitted(edge, operation, namespace, request, next).await;
+        cluster::mark_what_was_not_done(&mut response);
+        return response;
+    }
+    if edge.cluster.view().is_none() || !operation.rests_on().may_be_elsewhere() {
+        return admitted(edge, operation, namespace, request, next).await;
+    }
+    let local = edge.authority.is_local(authorization(&request));
+    let (head, body) = request.into_parts();
+    let body = match body::whole(&head.headers, body, body::BATCH).await {
+        Ok(body) => body,
+        Err(problem) => return problem.into_response(),
+    };
+    let here = |request| {
+        let (edge, namespace, next) = (edge.clone(), namespace.clone(), next.clone());
+        admitted(edge, operation, namespace, request, next)
+    };
+    edge.cluster.carry_out(head, body, local, here).await
+}
+
+async fn admitted(
+    edge: Edge,
+    operation: Operation,
+    namespace: Named,
+    request: Request,
+    next: Next,
+) -> Response {
+    match pass(edge, operation, namespace, request, next).await {
+        Ok(response) => response,
+        Err(problem) => problem.into_response(),
+    }
+}
+
 async fn pass(
     edge: Edge,
     operation: Operation,
-    parameters: Result<RawPathParams, RawPathParamsRejection>,
-    request: Request,
+    namespace: Named,
+    mut request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
-    let mut request = match operation.is_for_the_owner() {
-        false => request,
-        true => {
-            let local = edge.authority.is_local(authorization(&request));
-            match edge.cluster.forward(request, local).await {
-                Way::Here(request) => request,
-                Way::Answered(response) => return Ok(response),
-            }
-        }
-    };
     let vouched = edge.cluster.vouched(request.headers());
     let shown = authorization(&request).map(str::to_owned);
     // A body cannot be looked at from two threads, and the request has one.
@@ -103,10 +143,9 @@ async fn pass(
         }
     };
     if let Some(principal) = admitted {
-        let parameters =
-            parameters.map_err(|error| Problem::new(Kind::InvalidParameter, error.to_string()))?;
-        if let Some((_, namespace)) = parameters.iter().find(|(name, _)| *name == "namespace") {
-            principal.enter(&NamespaceName::new(namespace)?)?;
+        let namespace = namespace.map_err(|error| Problem::new(Kind::InvalidParameter, error))?;
+        if let Some(namespace) = namespace {
+            principal.enter(&NamespaceName::new(&namespace)?)?;
         }
         request.extensions_mut().insert(principal);
     }

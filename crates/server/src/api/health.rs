@@ -11,7 +11,7 @@ use crate::driver::Health;
 
 #[derive(Serialize, JsonSchema)]
 pub struct Status {
-    /// `ok`, `ready`, or `standby` when another server owns the segments and gets what is asked here.
+    /// `ok`, `ready`, or `standby` while other servers own all segments and get what is asked here.
     status: &'static str,
 }
 
@@ -24,8 +24,8 @@ pub async fn health() -> Json<Status> {
 pub async fn readiness(State(edge): State<Edge>) -> Result<Json<Status>, Problem> {
     let health = edge.handle.health().borrow().clone();
     match health {
+        Health::Ready if edge.cluster.owns_nothing() => Ok(Json(Status { status: "standby" })),
         Health::Ready => Ok(Json(Status { status: "ready" })),
-        Health::Standby => Ok(Json(Status { status: "standby" })),
         Health::Starting => Err(Problem::new(Kind::NotReady, "the server is starting")),
         Health::Impaired(why) => Err(Problem::new(Kind::NotReady, why)),
         Health::Stopped => Err(Problem::new(Kind::Stopping, "the server is stopping")),

@@ -1,18 +1,20 @@
 //! Dead letters: runs that failed for good, to be looked at, requeued or discarded.
 //!
 //! A letter is read from the store and holds the whole run. Each that is requeued or discarded is a command of its own, which
-//! says whether it was still there: two callers never requeue the same one.
+//! says whether it was still there: two callers never requeue the same one. Letters of jobs that other servers own are
+//! [spread](super::spread).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::Uri;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use drumtower_core::engine::{Command, JobRef, Refusal, Reply, Trigger};
 use drumtower_core::model::{
-    Actor, JobId, JobName, Limits, NamespaceName, Obedience, Reason, Run, RunId, WorkerName,
-    failures,
+    Actor, JobId, JobName, Limits, NamespaceName, Obedience, Reason, Run, RunId, SegmentId,
+    WorkerName, failures,
 };
 use drumtower_store::{Error, LetterFilter, Read};
 use futures_util::{StreamExt, stream};
@@ -26,9 +28,11 @@ use super::page::{self, Page};
 use super::problem::{self, Problem};
 use super::query::Parameters;
 use super::run_view::RunView;
+use super::spread::{self, Part, Settled, Work, spread};
 use super::time::{self, Time};
 use super::{Edge, internal, rerun, runs, trigger};
 use crate::auth::Principal;
+use crate::cluster::Errand;
 
 const KNOWN: &[&str] = &["job", "reason", "since", "until", "limit", "cursor"];
 /// Commands under way at a time: enough to share commits, few enough to leave others room.
@@ -241,7 +245,7 @@ pub struct Answer {
     more: bool,
 }
 
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "LetterItem")]
 struct Item {
     run: RunId,
@@ -264,11 +268,13 @@ pub async fn requeue(
     Extension(principal): Extension<Principal>,
     NamespacePath(namespace): NamespacePath,
     uri: Uri,
+    errand: Option<Extension<Errand>>,
     Bounded(bytes): Bounded<{ body::ORDINARY }>,
 ) -> Result<Json<Answer>, Problem> {
     let request = selection(&uri, &bytes)?;
     let deed = Deed::Requeue(request.overlap.unwrap_or_default());
-    carry_out(&edge, principal.actor, namespace, deed, request).await
+    let errand = errand.map(|Extension(errand)| errand);
+    carry_out(&edge, principal.actor, namespace, deed, request, errand).await
 }
 
 pub async fn discard(
@@ -276,6 +282,7 @@ pub async fn discard(
     Extension(principal): Extension<Principal>,
     NamespacePath(namespace): NamespacePath,
     uri: Uri,
+    errand: Option<Extension<Errand>>,
     Bounded(bytes): Bounded<{ body::ORDINARY }>,
 ) -> Result<Json<Answer>, Problem> {
     let request = selection(&uri, &bytes)?;
@@ -283,7 +290,9 @@ pub async fn discard(
         let detail = "overlap: what is discarded makes no run: leave it out";
         return Err(Problem::field("overlap", detail));
     }
-    carry_out(&edge, principal.actor, namespace, Deed::Discard, request).await
+    let errand = errand.map(|Extension(errand)| errand);
+    let deed = Deed::Discard;
+    carry_out(&edge, principal.actor, namespace, deed, request, errand).await
 }
 
 fn selection(uri: &Uri, bytes: &[u8]) -> Result<Selection, Problem> {
@@ -322,6 +331,7 @@ async fn carry_out(
     namespace: NamespaceName,
     deed: Deed,
     request: Selection,
+    errand: Option<Errand>,
 ) -> Result<Json<Answer>, Problem> {
     let instant = |field: &str, text: &Option<String>| {
         let text = text.as_deref();
@@ -347,11 +357,17 @@ async fn carry_out(
             false => Ok((these(store, &home, named)?, false)),
         })
         .await?;
-    let work = letters.into_iter().map(|letter| {
-        let (actor, namespace) = (actor.clone(), namespace.clone());
-        settle(edge, actor, namespace, letter, deed, request.dry_run)
-    });
-    let items: Vec<Item> = stream::iter(work).buffered(AT_ONCE).collect().await;
+    let work = Deeds {
+        edge,
+        actor,
+        namespace,
+        deed,
+        dry_run: request.dry_run,
+        letters,
+    };
+    let errand = errand.as_ref().filter(|_| !request.dry_run);
+    let places = (0..work.letters.len()).collect();
+    let items: Vec<Item> = spread(edge, errand, &work, places).await;
     Ok(Json(Answer {
         matched: items.len(),
         changed: items.iter().filter(|item| item.done).count(),
@@ -392,35 +408,98 @@ fn fitting(
     Ok((letters, before.is_some()))
 }
 
-async fn settle(
-    edge: &Edge,
+/// What is to be done, and to which letters.
+struct Deeds<'a> {
+    edge: &'a Edge,
     actor: Actor,
     namespace: NamespaceName,
-    letter: Chosen,
     deed: Deed,
     dry_run: bool,
-) -> Item {
-    let (run, outcome) = match letter {
-        Err(id) => (id, Err(Refusal::NoSuchLetter(id).into())),
-        Ok(letter) if dry_run => (letter.id, foreseen(edge, letter, deed).await),
-        Ok(letter) => {
-            let id = letter.id;
-            let outcome = match deed {
-                Deed::Requeue(overlap) => make(edge, actor, letter, overlap).await.map(Some),
-                Deed::Discard => throw(edge, actor, namespace, id).await.map(|()| None),
-            };
-            (id, outcome)
+    letters: Vec<Chosen>,
+}
+
+impl Deeds<'_> {
+    fn run(&self, place: usize) -> RunId {
+        match &self.letters[place] {
+            Ok(letter) => letter.id,
+            Err(run) => *run,
         }
-    };
-    let (done, new_run, problem) = match outcome {
-        Ok(new_run) => (true, new_run, None),
-        Err(problem) => (false, None, serde_json::to_value(problem.body()).ok()),
-    };
-    Item {
-        run,
-        new_run,
-        done,
-        problem,
+    }
+
+    async fn settle(&self, place: usize) -> Settled<Item> {
+        let (edge, actor) = (self.edge, self.actor.clone());
+        let outcome = match self.letters[place].clone() {
+            Err(run) => Err(Refusal::NoSuchLetter(run).into()),
+            Ok(letter) if self.dry_run => foreseen(edge, letter, self.deed).await,
+            Ok(letter) => match self.deed {
+                Deed::Requeue(overlap) => make(edge, actor, letter, overlap).await.map(Some),
+                Deed::Discard => {
+                    let thrown = throw(edge, actor, self.namespace.clone(), letter.id);
+                    thrown.await.map(|()| None)
+                }
+            },
+        };
+        match outcome {
+            Ok(new_run) => Settled::Done(Item {
+                run: self.run(place),
+                new_run,
+                done: true,
+                problem: None,
+            }),
+            Err(problem) => Settled::refused(problem, |problem| self.failed(place, problem)),
+        }
+    }
+}
+
+impl Work for Deeds<'_> {
+    type Outcome = Item;
+
+    fn segment(&self, place: usize) -> SegmentId {
+        self.run(place).segment()
+    }
+
+    async fn here(&self, places: &[usize]) -> Vec<Settled<Item>> {
+        let work = places.iter().copied().map(|place| self.settle(place));
+        stream::iter(work).buffered(AT_ONCE).collect().await
+    }
+
+    fn part(&self, errand: &Errand, places: &[usize]) -> Result<Part, Problem> {
+        let runs: Vec<RunId> = places.iter().map(|place| self.run(*place)).collect();
+        let body = match self.deed {
+            Deed::Requeue(overlap) => serde_json::json!({"runs": runs, "overlap": overlap}),
+            Deed::Discard => serde_json::json!({"runs": runs}),
+        };
+        Ok(Part {
+            held: errand.0.part(body.to_string().into_bytes()),
+            again: false,
+        })
+    }
+
+    fn read(&self, answer: &Bytes, places: &[usize]) -> Result<Vec<Settled<Item>>, Problem> {
+        #[derive(Deserialize)]
+        struct Told {
+            items: Vec<Item>,
+        }
+        let Told { items } = spread::parse(answer)?;
+        let told = items.into_iter().map(|item| (item.run, item));
+        let mut told: BTreeMap<RunId, Item> = told.collect();
+        let settled = places.iter().map(|place| {
+            let run = self.run(*place);
+            match told.remove(&run) {
+                Some(item) => spread::settled(item, |item| item.problem.as_ref()),
+                None => Settled::Done(self.failed(*place, Refusal::NoSuchLetter(run).into())),
+            }
+        });
+        Ok(settled.collect())
+    }
+
+    fn failed(&self, place: usize, problem: Problem) -> Item {
+        Item {
+            run: self.run(place),
+            new_run: None,
+            done: false,
+            problem: serde_json::to_value(problem.body()).ok(),
+        }
     }
 }
 

@@ -8,8 +8,8 @@ use drumtower_core::model::{Actor, Fence, LockName, LockRef, LockRequest, LockRo
 use drumtower_core::schedule::parse_duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use super::Edge;
 use super::body::{self, Bounded};
 use super::gate::LockPath;
 use super::jobs::unexpected;
@@ -17,7 +17,9 @@ use super::page::{self, Page};
 use super::problem::{Kind, Problem};
 use super::query::Parameters;
 use super::time::Time;
+use super::{Edge, sum};
 use crate::auth::Principal;
+use crate::cluster::{Errand, Next};
 
 const DEFAULT_TTL_MS: u64 = 30_000;
 
@@ -38,6 +40,21 @@ pub struct Lock {
     /// How many wait for it; told to those who look, not to those who acquire or renew it, and only while the server is ready.
     #[serde(skip_serializing_if = "Option::is_none")]
     waiting: Option<usize>,
+}
+
+impl Lock {
+    /// Takes over how many wait from the part of the server that knows.
+    fn learn(&mut self, parts: &[Value]) {
+        let all = parts.iter().filter_map(|part| part["items"].as_array());
+        let same = |it: &&Value| {
+            it["name"] == self.name.as_str() && it["namespace"] == self.namespace.as_str()
+        };
+        let waiting = all.flatten().filter(same);
+        let waiting = waiting.filter_map(|it| it["waiting"].as_u64()).max();
+        self.waiting = self
+            .waiting
+            .or(waiting.and_then(|it| usize::try_from(it).ok()));
+    }
 }
 
 impl From<LockRow> for Lock {
@@ -162,18 +179,21 @@ pub async fn show(
     let Some(row) = edge.read(move |store| store.lock(&asked)).await? else {
         return Err(free(&lock));
     };
+    edge.at_owner(lock.segment())?;
     let mut shown = with_waiters(&edge, vec![row]).await;
     shown.pop().map(Json).ok_or_else(|| free(&lock))
 }
 
-/// Rows with how many wait for each, as far as that is known: it is in memory only, the rows are in the store.
+/// Rows with how many wait for each, as far as that is known here: it is in the memory of a lock's owner, the rows are in the
+/// store.
 async fn with_waiters(edge: &Edge, rows: Vec<LockRow>) -> Vec<Lock> {
     let locks = rows.iter().map(|row| row.lock.clone()).collect();
     let waiting = edge.handle.lock_waiters(locks).await.unwrap_or_default();
     let waiting = waiting.into_iter().map(Some).chain(std::iter::repeat(None));
     let both = rows.into_iter().zip(waiting);
+    let is_here = |lock: &LockRef| edge.cluster.owner(lock.segment()) == Next::Here;
     let shown = both.map(|(row, waiting)| Lock {
-        waiting,
+        waiting: waiting.filter(|_| is_here(&row.lock)),
         ..Lock::from(row)
     });
     shown.collect()
@@ -183,6 +203,7 @@ pub async fn list(
     State(edge): State<Edge>,
     Extension(principal): Extension<Principal>,
     uri: Uri,
+    errand: Option<Extension<Errand>>,
 ) -> Result<Json<Page<Lock>>, Problem> {
     let parameters = Parameters::read(&uri, &["namespace", "limit", "cursor"])?;
     let namespace = principal.narrow(parameters.one("namespace")?)?;
@@ -199,10 +220,15 @@ pub async fn list(
     rows.truncate(limit);
     let last = rows.last().filter(|_| more).map(|row| &row.lock);
     let next = last.map(|lock| listing.encode(&format!("{}/{}", lock.namespace, lock.name)));
-    Ok(Json(Page {
-        items: with_waiters(&edge, rows).await,
-        next,
-    }))
+    let mut items = with_waiters(&edge, rows).await;
+    if let Some(Extension(errand)) = errand
+        && items.iter().any(|lock| lock.waiting.is_none())
+    {
+        // The others read the same rows, and know of their own locks who waits.
+        let parts = sum::same(&edge, Some(&errand)).await.told;
+        items.iter_mut().for_each(|lock| lock.learn(&parts));
+    }
+    Ok(Json(Page { items, next }))
 }
 
 async fn carry_out(

@@ -92,6 +92,10 @@ pub async fn read(
     if edge.cluster.asks_for_own_part(&headers) {
         return parts::own(&edge, &run, wish.attempt).await;
     }
+    if wish.follow && !run.state.is_terminal() {
+        // It is written there.
+        edge.at_owner(id.segment())?;
+    }
     let shown = headers.get(header::AUTHORIZATION);
     let local = edge
         .authority

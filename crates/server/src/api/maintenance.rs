@@ -9,14 +9,15 @@ use drumtower_core::schedule::parse_duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Edge;
 use super::body::{self, Bounded};
 use super::gate::WorkerPath;
 use super::jobs::unexpected;
 use super::problem::{Kind, Problem};
 use super::query::Parameters;
 use super::time::Time;
+use super::{Edge, sum};
 use crate::auth::Principal;
+use crate::cluster::Errand;
 
 /// A drain that is in force.
 #[derive(Serialize, JsonSchema)]
@@ -40,6 +41,18 @@ impl From<&DrainRow> for Maintenance {
             namespace: row.worker.namespace.clone(),
             deadline: row.deadline.map(Time),
             forced: row.forced.map(Time),
+        }
+    }
+}
+
+impl Standing {
+    /// Of workers that this server knows nothing of.
+    fn of_nobody(name: WorkerName) -> Self {
+        Self {
+            name,
+            maintenance: None,
+            processes: 0,
+            attempts: 0,
         }
     }
 }
@@ -68,6 +81,7 @@ pub async fn drain(
     Extension(principal): Extension<Principal>,
     WorkerPath(name): WorkerPath,
     uri: Uri,
+    errand: Option<Extension<Errand>>,
     Bounded(bytes): Bounded<{ body::ORDINARY }>,
 ) -> Result<Json<Standing>, Problem> {
     let worker = meant(&edge, &principal, name, &uri).await?;
@@ -83,7 +97,7 @@ pub async fn drain(
         worker,
         deadline_ms,
     };
-    carry_out(&edge, principal, name, command).await
+    carry_out(&edge, principal, name, command, errand).await
 }
 
 pub async fn resume(
@@ -91,10 +105,12 @@ pub async fn resume(
     Extension(principal): Extension<Principal>,
     WorkerPath(name): WorkerPath,
     uri: Uri,
+    errand: Option<Extension<Errand>>,
 ) -> Result<Json<Standing>, Problem> {
     let worker = meant(&edge, &principal, name, &uri).await?;
     let name = worker.name.clone();
-    carry_out(&edge, principal, name, Command::ResumeWorker { worker }).await
+    let command = Command::ResumeWorker { worker };
+    carry_out(&edge, principal, name, command, errand).await
 }
 
 pub async fn reset(
@@ -102,10 +118,23 @@ pub async fn reset(
     Extension(principal): Extension<Principal>,
     WorkerPath(name): WorkerPath,
     uri: Uri,
+    errand: Option<Extension<Errand>>,
 ) -> Result<Json<Standing>, Problem> {
     let worker = meant(&edge, &principal, name, &uri).await?;
     let name = worker.name.clone();
-    carry_out(&edge, principal, name, Command::ResetWorker { worker }).await
+    // Each server holds against it what it saw itself.
+    let known = match &errand {
+        Some(Extension(errand)) => !sum::same(&edge, Some(errand)).await.told.is_empty(),
+        None => false,
+    };
+    let command = Command::ResetWorker { worker };
+    match carry_out(&edge, principal, name.clone(), command, errand.clone()).await {
+        Err(problem) if problem.kind == Kind::NoSuchWorker && known => Ok(Json(Standing {
+            attempts: elsewhere(&edge, errand.map(|Extension(errand)| errand), &name).await,
+            ..Standing::of_nobody(name)
+        })),
+        told => told,
+    }
 }
 
 /// Whom a request means: the workers of a namespace, or all that have the name. A token that is bound to a namespace has no
@@ -139,7 +168,9 @@ async fn carry_out(
     principal: Principal,
     name: WorkerName,
     command: Command,
+    errand: Option<Extension<Errand>>,
 ) -> Result<Json<Standing>, Problem> {
+    let errand = errand.map(|Extension(errand)| errand);
     let sees = |worker: &WorkerView| {
         let namespace = worker.namespace.as_ref();
         namespace.is_none_or(|namespace| principal.sees(namespace))
@@ -158,10 +189,24 @@ async fn carry_out(
             .map(Maintenance::from),
         other => return Err(unexpected(other)),
     };
+    let own: usize = fleet.iter().map(|worker| worker.attempts).sum();
     Ok(Json(Standing {
-        name,
         maintenance,
         processes: fleet.iter().filter(|worker| worker.alive).count(),
-        attempts: fleet.iter().map(|worker| worker.attempts).sum(),
+        attempts: own + elsewhere(edge, errand, &name).await,
+        name,
     }))
+}
+
+/// Attempts of other servers that workers of a name hold.
+async fn elsewhere(edge: &Edge, errand: Option<Errand>, name: &WorkerName) -> usize {
+    let Some(errand) = errand else {
+        return 0;
+    };
+    let held = errand.0.own_part_of("/api/v1/workers");
+    let mut told = sum::of(edge, &errand, &held).await.told;
+    let workers = told.iter_mut().flat_map(|part| sum::items(part, "items"));
+    let named = workers.filter(|worker| worker["name"] == name.as_str());
+    let held: u64 = named.filter_map(|worker| worker["attempts"].as_u64()).sum();
+    usize::try_from(held).unwrap_or(usize::MAX)
 }

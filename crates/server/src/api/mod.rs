@@ -49,6 +49,8 @@ mod run_view;
 mod runs;
 mod session;
 mod settings;
+mod spread;
+mod sum;
 mod tell;
 pub(crate) mod time;
 mod tokens;
@@ -69,13 +71,13 @@ use axum::http::{HeaderMap, Method, Uri};
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter, on};
-use drumtower_core::model::QueueRef;
+use drumtower_core::model::{QueueRef, SegmentId};
 use drumtower_store::Read;
 use tokio::sync::watch;
 
 use crate::auth::{Authority, Call, DOORS, Denied, Door, Guesses, Operation, TooMany, Verb};
 use crate::backup::Backups;
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, Next};
 use crate::console::{self, session::Sessions};
 use crate::driver::Handle;
 use crate::listen::Peer;
@@ -123,6 +125,14 @@ impl Edge {
         match tokio::task::spawn_blocking(move || read(&*reader)).await {
             Ok(result) => result.map_err(Problem::from),
             Err(error) => Err(internal(&error)),
+        }
+    }
+
+    /// Refuses what only the owner of a segment can tell, where that is another server.
+    fn at_owner(&self, segment: SegmentId) -> Result<(), Problem> {
+        match self.cluster.owner(segment) {
+            Next::Here => Ok(()),
+            Next::At(_) | Next::Nobody => Err(Problem::elsewhere([segment].into_iter().collect())),
         }
     }
 

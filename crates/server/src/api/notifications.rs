@@ -2,6 +2,7 @@
 
 use axum::extract::State;
 use axum::http::Uri;
+use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use drumtower_core::engine::{JobRef, Refusal};
 use drumtower_core::model::{JobName, NamespaceName, Notify, NotifyOn, NotifyRule, SettingName};
@@ -10,13 +11,14 @@ use futures_util::future::join_all;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Edge;
 use super::body::{self, Bounded};
 use super::page::Page;
 use super::problem::Problem;
 use super::query::Parameters;
 use super::time::Time;
+use super::{Edge, sum};
 use crate::auth::Principal;
+use crate::cluster::Errand;
 use crate::notify::{self, Outcome, Target};
 
 /// A message and what became of it.
@@ -70,7 +72,8 @@ pub async fn list(
     State(edge): State<Edge>,
     Extension(principal): Extension<Principal>,
     uri: Uri,
-) -> Result<Json<Page<Notification>>, Problem> {
+    errand: Option<Extension<Errand>>,
+) -> Result<Response, Problem> {
     let parameters = Parameters::read(&uri, &["namespace", "state", "limit"])?;
     let namespace = principal.narrow(parameters.one("namespace")?)?;
     let state = match parameters.text("state")? {
@@ -84,7 +87,17 @@ pub async fn list(
             && state.is_none_or(|state| state == delivery.state)
     };
     let found = edge.notices.deliveries(takes, limit);
-    Ok(Json(Page::whole(found.into_iter().map(view))))
+    let page = Page::whole(found.into_iter().map(view));
+    let Some(Extension(errand)) = errand else {
+        return Ok(Json(page).into_response());
+    };
+    // Each server sends the messages about what it owns, and remembers them.
+    let mut others = sum::same(&edge, Some(&errand)).await.told;
+    let mut items = sum::items(&mut sum::value(&page)?, "items");
+    items.extend(others.iter_mut().flat_map(|part| sum::items(part, "items")));
+    items.sort_by_cached_key(|it| std::cmp::Reverse(it["created"].to_string()));
+    items.truncate(limit);
+    Ok(Json(Page::whole(items.into_iter())).into_response())
 }
 
 fn named_state(given: &str) -> Result<notify::State, Problem> {

@@ -1,4 +1,4 @@
-//! What goes on, in one answer: made from what the server holds in memory, so that it may be asked every second.
+//! What goes on, in one answer: made from what the servers hold in memory, so that it may be asked every second.
 
 use axum::extract::State;
 use axum::http::Uri;
@@ -9,12 +9,13 @@ use drumtower_core::model::{JobName, NamespaceName, Role, TaskNeed};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::Edge;
 use super::problem::Problem;
 use super::query::Parameters;
 use super::time::Time;
 use super::workers::Worker;
+use super::{Edge, sum};
 use crate::auth::Principal;
+use crate::cluster::Errand;
 use crate::driver::{Health, wall_now};
 use crate::metrics::Histogram;
 
@@ -41,6 +42,8 @@ pub struct Overview<'a> {
     workers_total: usize,
     /// Jobs whose last run failed, those with most failures since the start first; at most 100.
     failing: Vec<FailingJob>,
+    /// Servers that share the store and did not answer: what is theirs is not counted.
+    silent: Vec<String>,
 }
 
 /// Whose token was shown.
@@ -109,6 +112,7 @@ pub async fn show(
     State(edge): State<Edge>,
     Extension(principal): Extension<Principal>,
     uri: Uri,
+    errand: Option<Extension<Errand>>,
 ) -> Result<Response, Problem> {
     Parameters::read(&uri, &[])?;
     let (figures, fleet) = edge.handle.figures().await?;
@@ -176,8 +180,13 @@ pub async fn show(
                 completed: job.completed,
             })
             .collect(),
+        silent: Vec::new(),
     };
-    Ok(Json(overview).into_response())
+    let Some(Extension(errand)) = errand else {
+        return Ok(Json(overview).into_response());
+    };
+    let parts = sum::same(&edge, Some(&errand)).await;
+    Ok(Json(sum::overview(sum::value(&overview)?, parts)).into_response())
 }
 
 fn buckets(histogram: &Histogram) -> Vec<Bucket> {

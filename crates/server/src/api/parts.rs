@@ -36,6 +36,10 @@ pub struct Holder {
 }
 
 impl Holder {
+    pub fn is_there(&self) -> bool {
+        self.address.is_some()
+    }
+
     /// Words that tell people what to do.
     fn absent(&self, why: &str) -> String {
         format!(
@@ -190,12 +194,10 @@ fn source_of(run: &Run, attempt: u32) -> Source {
     }
 }
 
-/// Whether the last of the attempt's output is known to be in this server's files, or to come there.
-pub fn ends_here(edge: &Edge, attempt: &Attempt) -> bool {
-    let Some(end) = &attempt.end else {
-        return true;
-    };
-    end.log.is_some_and(|log| log.home == edge.logs.home())
+/// Whether the last of the attempt's output is known to be in this server's files.
+pub fn ended_here(edge: &Edge, attempt: &Attempt) -> bool {
+    let log = attempt.end.as_ref().and_then(|end| end.log);
+    log.is_some_and(|log| log.home == edge.logs.home())
 }
 
 /// Where the attempt's output ends in this server's files, and whether some was dropped. An attempt that was lost with its

@@ -5,11 +5,12 @@ use std::borrow::Cow;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use drumtower_core::engine::Refusal;
-use drumtower_core::model::{IdError, NameError, SpecError};
+use drumtower_core::model::{IdError, NameError, SegmentSet, SpecError};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::auth::{Denied, TooMany};
+use crate::cluster::Missing;
 use crate::driver::Unavailable;
 
 /// What went wrong, in the words of the contract. The code is for programs, the detail for people.
@@ -20,6 +21,8 @@ pub struct Problem {
     /// The key that offends, as a user would write its path.
     pub field: Option<String>,
     pub retry_after_s: Option<u64>,
+    /// Nothing was done, because other servers own what it takes.
+    pub elsewhere: Option<Box<Missing>>,
 }
 
 /// The closed set of codes. Each has a page in `problem_pages`, and a test that provokes it.
@@ -288,7 +291,13 @@ impl Problem {
             detail: detail.into(),
             field: None,
             retry_after_s: None,
+            elsewhere: None,
         }
+    }
+
+    /// What only the owner of these segments can do or tell.
+    pub fn elsewhere(segments: SegmentSet) -> Self {
+        Refusal::Elsewhere(Box::new(segments)).into()
     }
 
     pub fn field(field: impl Into<String>, detail: impl Into<Cow<'static, str>>) -> Self {
@@ -349,6 +358,9 @@ impl IntoResponse for Problem {
         let mut response = (self.kind.status(), body).into_response();
         // For whoever counts refusals.
         response.extensions_mut().insert(self.kind);
+        if let Some(missing) = self.elsewhere {
+            response.extensions_mut().insert(*missing);
+        }
         let headers = response.headers_mut();
         headers.insert(
             header::CONTENT_TYPE,
@@ -396,6 +408,13 @@ impl From<Denied> for Problem {
 impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Self {
         let kind = match &refusal {
+            Refusal::Elsewhere(segments) => {
+                return Self {
+                    retry_after_s: Some(1),
+                    elsewhere: Some(Box::new(Missing(**segments))),
+                    ..Self::new(Kind::NotReady, refusal.to_string())
+                };
+            }
             Refusal::NoSuchJob(_) => Kind::NoSuchJob,
             Refusal::NoSuchCalendar(_) => Kind::NoSuchCalendar,
             Refusal::NoSuchQueue(_) => Kind::NoSuchQueue,

@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use drumtower_core::engine::{Command, QueueView, Refusal, Reply};
-use drumtower_core::model::{NamespaceName, QueueName, QueueRef, QueueRow, QueueSpec};
+use drumtower_core::model::{NamespaceName, QueueName, QueueRef, QueueRow, QueueSpec, SegmentId};
 
 use super::Edge;
 use super::body::{self, Bounded};
@@ -68,14 +68,14 @@ async fn change(edge: &Edge, principal: Principal, command: Command) -> Result<R
                 true => StatusCode::CREATED,
                 false => StatusCode::OK,
             };
-            let now = Seen::of(edge).await?;
+            let now = Seen::here(edge).await?;
             Ok((status, now.shown(&row)).into_response())
         }
         other => Err(unexpected(&other)),
     }
 }
 
-/// How full queues are.
+/// How full queues are. Jobs in queues are together, with the owner of the first segment.
 struct Seen {
     views: Vec<QueueView>,
     parked: BTreeMap<QueueRef, Parked>,
@@ -83,6 +83,11 @@ struct Seen {
 
 impl Seen {
     async fn of(edge: &Edge) -> Result<Self, Problem> {
+        edge.at_owner(SegmentId::HOME)?;
+        Self::here(edge).await
+    }
+
+    async fn here(edge: &Edge) -> Result<Self, Problem> {
         let views = edge.handle.queues().await?;
         let parked = edge.read(queue_view::parked).await?;
         Ok(Self { views, parked })

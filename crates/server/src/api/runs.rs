@@ -25,6 +25,7 @@ use super::query::Parameters;
 use super::run_view::{Named, RunSummary, RunView};
 use super::{Edge, backfills, internal, time};
 use crate::auth::Principal;
+use crate::cluster::Next;
 use crate::driver::Waiter;
 
 const KNOWN: &[&str] = &[
@@ -50,6 +51,10 @@ pub async fn show(
 ) -> Result<Response, Problem> {
     Parameters::read(&uri, &[])?;
     let run = find(&edge, &principal, id).await?;
+    if run.state == RunState::Pending {
+        // What it waits for is in its owner's memory.
+        edge.at_owner(id.segment())?;
+    }
     shown(&edge, run).await
 }
 
@@ -62,8 +67,11 @@ pub async fn find(edge: &Edge, principal: &Principal, id: RunId) -> Result<Run, 
 
 async fn shown(edge: &Edge, run: Run) -> Result<Response, Problem> {
     let mut found = edge.read(move |store| Found::of(store, run)).await?;
+    let segment = found.named.run.id.segment();
     if found.named.run.state == RunState::Pending
         && found.version.is_some()
+        // Its owner alone knows what holds it back.
+        && edge.cluster.owner(segment) == Next::Here
         && let Some(fleet) = fleet(edge).await
     {
         let limit = limit(edge, &found.named.run).await;

@@ -13,6 +13,7 @@ use super::query::Parameters;
 use super::time;
 use super::{Edge, internal};
 use crate::auth::{Call, DOORS, Operation, Principal, Who};
+use crate::cluster::Errand;
 use crate::console::session::LASTS_MS;
 
 /// Who is signed in, and what it may do.
@@ -76,10 +77,15 @@ pub async fn show(
 
 pub async fn sign_out(
     State(edge): State<Edge>,
+    errand: Option<Extension<Errand>>,
     headers: HeaderMap,
     uri: Uri,
 ) -> Result<Response, Problem> {
     Parameters::read(&uri, &[])?;
+    if let Some(Extension(errand)) = errand {
+        // Each server remembers by itself which sessions are over.
+        errand.ask_others(&edge.cluster, &errand.0.own_part()).await;
+    }
     let (sessions, authority) = (edge.sessions.clone(), edge.authority.clone());
     // It is written down before it is answered.
     let end = move || sessions.end(&authority, &headers, time::now());

@@ -7,18 +7,18 @@
 //! What other servers have of an attempt is fetched whole before the first of it is told ([`parts`](super::parts)): they write
 //! no more of it, so what comes later comes here.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 
 use axum::body::Bytes;
 use drumtower_core::model::{Attempt, Run, RunId};
 use tokio::sync::mpsc;
 
-use super::Edge;
 use super::log_lines::{Last, Lines, matches};
 use super::log_text::Printer;
 use super::logs::Wish;
 use super::parts::{self, Holder, Parts, end_here};
+use super::{Edge, time};
 use crate::auth::Principal;
 use crate::logs::{Chain, Expired, Part, Place, Record, Source, Stream};
 
@@ -33,6 +33,7 @@ const TAIL_BYTES: usize = 16 << 20;
 const DROPPED: &str = "output beyond 10 MiB of an attempt was dropped";
 const EXPIRED: &str = "the log of this attempt has expired";
 const BEGINNING_EXPIRED: &str = "the beginning of this log has expired";
+const MOVED: &str = "the run has come to another server: follow its output again";
 const PART_EXPIRED: &str = "a part of this log has expired";
 
 /// Nobody listens, or the files cannot be read: telling ends early.
@@ -63,6 +64,10 @@ struct Telling {
     /// What was found and is not in order yet, by number.
     found: BTreeMap<u64, Piece>,
     left: VecDeque<Piece>,
+    /// The numbers of those that were put in order.
+    told: BTreeSet<u64>,
+    /// How much all that was found holds.
+    bytes: u64,
     wish: Wish,
     /// Puts lines together where they are looked into.
     lines: Lines,
@@ -117,8 +122,26 @@ impl Teller {
                     _ = tokens.changed() => if !self.edge.authority.still_knows(&self.principal) { return },
                     () = self.out.closed() => return,
                     () = self.edge.stopped() => return,
+                    // What comes next is written elsewhere: whoever follows asks again, and is sent there.
+                    () = self.edge.cluster.moves_away(self.run.segment()) => {
+                        let _ = self.catch_up(&run).await;
+                        return self.say_it_moved(&run).await;
+                    }
                 }
             }
+        }
+    }
+
+    /// The last word to whoever follows a run that has come to another server: it is not over.
+    async fn say_it_moved(&mut self, run: &Run) {
+        let source = run.attempts.last().map(|attempt| Source {
+            run: run.id,
+            attempt: attempt.number,
+        });
+        let telling = self.telling.take();
+        if let Some(mut telling) = telling.or_else(|| Some(self.telling_of(source?))) {
+            telling.printer.note(time::now().into(), MOVED);
+            let _ = self.send(&mut telling).await;
         }
     }
 
@@ -205,6 +228,8 @@ impl Teller {
             printer: Printer::new(self.wish.form, source.attempt),
             found: BTreeMap::new(),
             left: VecDeque::new(),
+            told: BTreeSet::new(),
+            bytes: 0,
             wish: self.wish.clone(),
             lines: Lines::default(),
         }
@@ -227,21 +252,30 @@ impl Teller {
         if let Some(end) = end {
             telling = blocking(telling, move |telling| telling.find(end)).await?;
         }
-        let is_all = telling.is_whole() && parts::ends_here(&self.edge, attempt);
-        if let Some(parts) = &self.parts
-            && !is_all
-        {
-            for holder in holders {
-                match parts.fetch(&self.edge, holder, telling.source).await {
-                    Ok(part) => telling.add(part),
-                    Err(words) => {
-                        let made = telling.source.run.created();
-                        telling.printer.note(made.into(), &words);
-                    }
+        let is_whole = telling.is_whole(attempt);
+        if !is_whole || !parts::ended_here(&self.edge, attempt) {
+            // While it runs, what lies here may be all there is: nothing is said of those who are only not there.
+            let may_be_all = is_whole && attempt.end.is_none();
+            let asked = holders.iter().filter(|it| !may_be_all || it.is_there());
+            self.fetch(&mut telling, asked).await;
+        }
+        Ok(telling)
+    }
+
+    /// Adds what others have.
+    async fn fetch(&self, telling: &mut Telling, holders: impl Iterator<Item = &Holder>) {
+        let Some(parts) = &self.parts else {
+            return;
+        };
+        for holder in holders {
+            match parts.fetch(&self.edge, holder, telling.source).await {
+                Ok(part) => telling.add(part),
+                Err(words) => {
+                    let made = telling.source.run.created();
+                    telling.printer.note(made.into(), &words);
                 }
             }
         }
-        Ok(telling)
     }
 
     /// Sends the attempt's output up to `end`; once it has ended also that some of it was dropped.
@@ -263,11 +297,17 @@ impl Teller {
                 let telling = self.telling_of(source);
                 self.gather(telling, attempt, end, holders).await?
             }
-            // Whoever else has some of it was asked before.
-            Some(telling) => match end {
-                Some(end) => blocking(telling, move |telling| telling.find(end)).await?,
-                None => telling,
-            },
+            // Whoever else has some of it was asked before, but the end may have gone to who had the run until then.
+            Some(telling) => {
+                let mut telling = match end {
+                    Some(end) => blocking(telling, move |telling| telling.find(end)).await?,
+                    None => telling,
+                };
+                if telling.lacks_some(attempt) {
+                    self.fetch(&mut telling, holders.iter()).await;
+                }
+                telling
+            }
         };
         telling.line_up();
         while !telling.left.is_empty() {
@@ -296,9 +336,17 @@ impl Teller {
 }
 
 impl Telling {
-    /// Whether what was found is everything from the beginning on.
-    fn is_whole(&self) -> bool {
-        !self.found.is_empty() && self.found.keys().copied().eq(1..=self.found.len() as u64)
+    /// Whether what was found is everything from the beginning on, to the end if there is one.
+    fn is_whole(&self, attempt: &Attempt) -> bool {
+        let numbers = self.found.keys().copied();
+        let begins = !self.found.is_empty() && numbers.eq(1..=self.found.len() as u64);
+        begins && !self.lacks_some(attempt)
+    }
+
+    /// Whether it has ended and more was written than has been found.
+    fn lacks_some(&self, attempt: &Attempt) -> bool {
+        let log = attempt.end.as_ref().and_then(|end| end.log);
+        log.is_some_and(|log| self.bytes < log.bytes)
     }
 
     /// Takes what another server has.
@@ -310,13 +358,16 @@ impl Telling {
         let since = self.wish.since;
         let wanted = part.records.into_iter();
         for it in wanted.filter(|it| since.is_none_or(|since| it.record.wall >= since)) {
-            let piece = Piece::Fetched(it.record);
-            self.found.entry(it.seq).or_insert(piece);
+            if !self.told.contains(&it.seq) && !self.found.contains_key(&it.seq) {
+                self.bytes += it.record.data.len() as u64;
+                self.found.insert(it.seq, Piece::Fetched(it.record));
+            }
         }
     }
 
     /// Puts what was found in order, to be told next.
     fn line_up(&mut self) {
+        self.told.extend(self.found.keys());
         self.left
             .extend(std::mem::take(&mut self.found).into_values());
     }
@@ -329,6 +380,7 @@ impl Telling {
                 if found.beginning_expired {
                     self.printer.note(made, BEGINNING_EXPIRED);
                 }
+                self.bytes += found.bytes;
                 let places = found.places.into_iter();
                 self.found
                     .extend(places.map(|(seq, place)| (seq, Piece::Here(place))));

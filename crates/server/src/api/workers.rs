@@ -1,4 +1,5 @@
-//! The fleet as this server knows it.
+//! The fleet: what this server knows of it, put together with what the others do. A worker keeps a stream to each server that
+//! has work to give, and each knows only the attempts that it gave.
 
 use std::collections::BTreeMap;
 
@@ -11,15 +12,17 @@ use drumtower_core::model::{JobName, NamespaceName, RunId, RunState, WorkerName}
 use drumtower_store::Read;
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::Value;
 
-use super::Edge;
 use super::gate::WorkerPath;
 use super::maintenance::Maintenance;
 use super::page::Page;
 use super::problem::{Kind, Problem};
 use super::query::Parameters;
 use super::time::Time;
+use super::{Edge, sum};
 use crate::auth::Principal;
+use crate::cluster::Errand;
 
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Worker")]
@@ -70,6 +73,7 @@ pub async fn list(
     State(edge): State<Edge>,
     Extension(principal): Extension<Principal>,
     uri: Uri,
+    errand: Option<Extension<Errand>>,
 ) -> Result<Response, Problem> {
     Parameters::read(&uri, &[])?;
     let fleet = edge.handle.workers().await?;
@@ -80,6 +84,13 @@ pub async fn list(
             .is_none_or(|namespace| principal.sees(namespace))
     });
     let page = Page::whole(seen.map(Worker::from));
+    let Some(Extension(errand)) = errand else {
+        return Ok(Json(page).into_response());
+    };
+    let mut others = sum::same(&edge, Some(&errand)).await.told;
+    let mut lists = vec![sum::items(&mut sum::value(&page)?, "items")];
+    lists.extend(others.iter_mut().map(|part| sum::items(part, "items")));
+    let page = Page::whole(sum::workers(lists).into_iter());
     Ok(Json(page).into_response())
 }
 
@@ -121,25 +132,49 @@ pub async fn show(
     Extension(principal): Extension<Principal>,
     WorkerPath(name): WorkerPath,
     uri: Uri,
+    errand: Option<Extension<Errand>>,
 ) -> Result<Response, Problem> {
     Parameters::read(&uri, &[])?;
+    let errand = errand.map(|Extension(errand)| errand);
+    let told = sum::same(&edge, errand.as_ref()).await.told;
+    let seen = told.into_iter().reduce(|mut sum, part| {
+        sum::worker(&mut sum, &part);
+        sum
+    });
+    let full = match (own_part(&edge, &principal, &name).await?, seen) {
+        (Some(mut full), Some(seen)) => {
+            sum::worker(&mut full, &seen);
+            full
+        }
+        (Some(full), None) | (None, Some(full)) => full,
+        (None, None) => {
+            let detail = format!(
+                "there is no worker `{name}`: `drumtower worker list` shows those connected or lost lately"
+            );
+            return Err(Problem::new(Kind::NoSuchWorker, detail));
+        }
+    };
+    Ok(Json(full).into_response())
+}
+
+/// What this server knows of a worker.
+async fn own_part(
+    edge: &Edge,
+    principal: &Principal,
+    name: &WorkerName,
+) -> Result<Option<Value>, Problem> {
     let mut fleet = edge.handle.workers().await?;
     let sees = |worker: &WorkerView| {
         let namespace = worker.namespace.as_ref();
         namespace.is_none_or(|namespace| principal.sees(namespace))
     };
-    fleet.retain(|worker| worker.name == name && sees(worker));
+    fleet.retain(|worker| worker.name == *name && sees(worker));
     let others = fleet.len().saturating_sub(1);
     let newest = fleet
         .into_iter()
         .max_by_key(|worker| (worker.linked, worker.alive, worker.connected));
     let Some(view) = newest else {
-        return Err(Problem::new(
-            Kind::NoSuchWorker,
-            format!(
-                "there is no worker `{name}`: `drumtower worker list` shows those connected or lost lately"
-            ),
-        ));
+        return Ok(None);
     };
     let ids = view.running.clone();
     let found = edge.read(move |store| running(store, &ids)).await?;
@@ -164,7 +199,7 @@ pub async fn show(
         running,
         others,
     };
-    Ok(Json(full).into_response())
+    sum::value(&full).map(Some)
 }
 
 fn running(store: &dyn Read, ids: &[RunId]) -> Result<Vec<Running>, drumtower_store::Error> {

@@ -95,6 +95,11 @@ pub async fn prepare(
         .await?
     {
         Ok(_) => Ok(Bootstrap::Made(secret)),
+        // Another server keeps the tokens, and sees to it.
+        Err(Refusal::Elsewhere(_)) => {
+            remove(&file)?;
+            Ok(Bootstrap::NotNeeded)
+        }
         Err(refusal) => Err(Error::Refused(refusal)),
     }
 }
@@ -104,9 +109,14 @@ pub async fn retire(data: &Path, handle: &Handle, tokens: &[TokenRow]) -> Result
     for row in tokens.iter().filter(|token| is_bootstrap(token)) {
         revoke(handle, row).await?;
     }
-    let file = data.join(BOOTSTRAP_FILE);
-    match fs::remove_file(&file) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::File(file, error)),
+    remove(&data.join(BOOTSTRAP_FILE))
+}
+
+fn remove(file: &Path) -> Result<(), Error> {
+    match fs::remove_file(file) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(Error::File(file.to_owned(), error))
+        }
         _ => Ok(()),
     }
 }
@@ -128,7 +138,7 @@ async fn revoke(handle: &Handle, row: &TokenRow) -> Result<(), Error> {
         .command(Actor::new("server"), Command::RevokeToken { id: row.id })
         .await?
     {
-        Ok(_) | Err(Refusal::NoSuchToken(_)) => Ok(()),
+        Ok(_) | Err(Refusal::NoSuchToken(_) | Refusal::Elsewhere(_)) => Ok(()),
         Err(refusal) => Err(Error::Refused(refusal)),
     }
 }

@@ -12,6 +12,7 @@ pub mod first_start;
 mod guesses;
 pub mod policy;
 pub mod principal;
+mod rests;
 mod secret;
 mod table;
 

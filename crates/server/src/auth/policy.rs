@@ -107,27 +107,6 @@ pub enum Operation {
     FetchCheckpoint,
 }
 
-impl Operation {
-    /// Whether it is about what the owner of the segments has: in memory, or on its disk. Every server can answer the others
-    /// by itself.
-    pub fn is_for_the_owner(self) -> bool {
-        !matches!(
-            self,
-            Self::Health
-                | Self::Readiness
-                | Self::ShowConsole
-                | Self::ShowConsoleFile
-                | Self::ShowMetrics
-                | Self::ShowCluster
-                | Self::ShowJobSchema
-                | Self::ShowCalendarSchema
-                | Self::ShowQueueSchema
-                | Self::ShowOpenapi
-                | Self::ShowProblem
-        )
-    }
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
     Get,

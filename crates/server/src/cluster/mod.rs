@@ -1,43 +1,63 @@
-//! Many servers as one: who there is, who owns the segments, and the way of a request to them.
+//! Many servers as one: who there is, who owns which segments, and the way of a request to what it is about.
 //!
 //! ```text
-//!            request ─► any server ──owns──► its own loop
-//!                           │ does not own
-//!                           └──forwarded whole──► the owner ──answer──► back unchanged
+//!            request ─► any server ──owns what it takes──► its own loop
+//!                           │ does not: the engine refuses it whole, and says what is missing
+//!                           └──sent on whole──► the owner ──answer──► back unchanged
 //! ```
 //!
 //! Servers that share a store find each other in it: a session row names its server and the address by which others reach
-//! it ([`view`]). There is no other list of servers and nothing to configure but that address. A server that does not own
-//! what a request is about sends it on as it came, with the caller's own token ([`forward`]): the owner judges it by the
-//! same policy table as any other, so servers need not trust each other with anything. What a forwarding server adds, from
-//! where the caller came, it proves by a key that lies in the store ([`proof`]). Streams of workers are passed on in the
-//! same way, so a worker that reaches one server reaches the owner.
+//! it ([`view`]). There is no other list of servers and nothing to configure but that address. A request is tried where it
+//! arrives; what another server owns is sent on as it came, with the caller's own token ([`forward`]): the owner judges it by
+//! the same policy table as any other, so servers need not trust each other with anything. What a forwarding server adds, from
+//! where the caller came, it proves by a key that lies in the store ([`proof`]). Nothing is sent on twice. Streams of workers are
+//! passed on to the server that they mean ([`streams`]).
 //!
-//! States of a request on a server that does not own:
+//! The view may be old. It says where to ask first; whoever is asked says what it lacks ([`missing`]), and from that it is
+//! decided where to ask next ([`route`]).
 //!
-//! ```text
-//! waiting for an owner ──► sent ──answer──► done
-//!      ▲                    │ not reached, or answered "not mine": nothing was done
-//!      └────────────────────┘
-//!                           │ cut off after it was sent: asked again when that does no harm, else told as unknown
-//! ```
+//! What each operation rests on is said in one table, [`Operation::rests_on`](crate::auth::Operation::rests_on):
+//!
+//! - *the store*: listings, definitions, history, `wait`, the stream of changes: here, whoever owns. What wakes those who wait
+//!   or listen comes from all servers ([`feed`]);
+//! - *a command*: whoever owns all that it takes. One that is made of many small ones, a batch of triggers or changes of
+//!   many jobs or dead letters, is taken apart by owner (`api/spread.rs`);
+//! - *the owner*: what only the owner has in memory. Why a run or a job waits: the owner of its segment. Queues: the owner of
+//!   the first segment, with whom all jobs in queues are. Who waits for a lock: the owner of the lock. Output that is
+//!   followed: the owner of the run, who writes it. The handler refuses, as the engine does, where the view names another;
+//! - *each server*: workers, the overview, notifications, locks in a listing, and the end of a session of the console: the one
+//!   that is asked asks all others for their parts in the caller's name, two seconds at most, and puts them together
+//!   (`api/sum.rs`). Parts are public answers of one server; they are never sums themselves. Of workers, a server that does
+//!   not answer is left out; the overview names it;
+//! - *this server*: health, metrics, backups, a message to try a way out.
 
+mod feed;
 mod forward;
+mod held;
 mod link;
+mod missing;
 mod part;
 mod proof;
+mod route;
+mod streams;
 mod view;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use drumtower_core::model::SegmentId;
 use drumtower_store::Read;
 use tokio::sync::{Semaphore, watch};
 
 use crate::driver::Health;
 
-pub use forward::{Way, forward_rpc, introduce, mark_what_was_not_done};
+pub use feed::facts;
+pub use forward::OWNER_WITHIN;
+pub use held::{Errand, Held, IDEMPOTENCY_KEY, Said};
+pub use missing::{Missing, mark_what_was_not_done};
 pub use proof::Key;
+pub use route::Next;
+pub use streams::{forward_rpc, introduce};
 pub use view::{Server, View};
 
 use link::Links;
@@ -63,6 +83,7 @@ struct Inner {
     key: Key,
     health: watch::Receiver<Health>,
     view: watch::Receiver<View>,
+    owners: watch::Receiver<Vec<String>>,
     links: Links,
     /// How many parts of output may be fetched at a time.
     parts: Semaphore,
@@ -81,12 +102,13 @@ impl Cluster {
         health: watch::Receiver<Health>,
         reader: Arc<dyn Read>,
     ) -> Self {
-        let view = view::follow(reader);
+        let view::Seen { view, owners } = view::follow(reader);
         let inner = Inner {
             own: options.advertise.clone(),
             key: Key::new(&key),
             health,
             view,
+            owners,
             links: Links::new(options.ca.clone()),
             parts: Semaphore::new(part::AT_ONCE),
         };
@@ -112,15 +134,51 @@ impl Cluster {
         addresses.collect()
     }
 
+    /// Tells where the servers that have work to give are reached; `None` for a server that is alone.
+    pub fn owners_watch(&self) -> Option<watch::Receiver<Vec<String>>> {
+        Some(self.inner.as_ref()?.owners.clone())
+    }
+
     /// What a request that another server sent on says of its caller, if it proves it.
     pub fn vouched(&self, headers: &http::HeaderMap) -> Option<proof::Caller> {
         let inner = self.inner.as_ref()?;
         inner.key.open(headers.get(proof::HEADER)?)
     }
 
-    /// The servers to send to, while this one stands by.
-    fn away(&self) -> Option<&Arc<Inner>> {
-        let inner = self.inner.as_ref()?;
-        (*inner.health.borrow() == Health::Standby).then_some(inner)
+    /// Who has a segment, as last seen. A server that is alone has them all.
+    pub fn owner(&self, segment: SegmentId) -> Next {
+        let Some(inner) = &self.inner else {
+            return Next::Here;
+        };
+        route::owner(&inner.view.borrow(), segment, inner.own.as_deref())
+    }
+
+    /// Returns when another server has a segment; never on a server that is alone.
+    pub async fn moves_away(&self, segment: SegmentId) {
+        let Some(inner) = &self.inner else {
+            return std::future::pending().await;
+        };
+        let mut view = inner.view.clone();
+        let own = inner.own.as_deref();
+        let is_away = |view: &View| matches!(route::owner(view, segment, own), Next::At(_));
+        if view.wait_for(is_away).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// Whether this server is seen to own nothing.
+    pub fn owns_nothing(&self) -> bool {
+        let Some(inner) = &self.inner else {
+            return false;
+        };
+        inner.view.borrow().owns_nothing(inner.own.as_deref())
+    }
+
+    /// Where the other servers that are there are reached.
+    pub fn peers(&self) -> Vec<String> {
+        let own = self.own_address();
+        let mut addresses = self.addresses();
+        addresses.retain(|it| Some(it.as_str()) != own);
+        addresses
     }
 }

@@ -46,7 +46,7 @@ impl Cluster {
             local: self.vouched(headers).map_or(local, |caller| caller.local),
         };
         shown.insert(HEADER, inner.key.seal(caller));
-        shown.insert(OWN_PART, HeaderValue::from_static("1"));
+        mark(&mut shown);
         Some(shown)
     }
 
@@ -75,11 +75,16 @@ impl Cluster {
             .parse()
             .map_err(|_| "it has no such path")?;
         let sent =
-            super::forward::addressed(address, &Method::GET, &path, shown.clone(), Body::empty());
+            super::held::addressed(address, &Method::GET, &path, shown.clone(), Body::empty());
         let asking = ask(inner, sent);
         let answered = tokio::time::timeout(WITHIN, asking).await;
         answered.unwrap_or_else(|_| Err("it did not answer in time".to_owned()))
     }
+}
+
+/// Only what the other itself has is meant.
+pub(super) fn mark(headers: &mut HeaderMap) {
+    headers.insert(OWN_PART, HeaderValue::from_static("1"));
 }
 
 async fn ask(inner: &super::Inner, request: Request) -> Result<Bytes, String> {

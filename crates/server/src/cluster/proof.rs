@@ -10,6 +10,11 @@ use ring::hmac;
 
 pub const HEADER: HeaderName = HeaderName::from_static("drumtower-forwarded");
 
+/// By which a server shows that it is one of the same store.
+pub const OWN_HEADER: HeaderName = HeaderName::from_static("drumtower-peer");
+/// What it seals: no caller is called so.
+const OWN: &[u8] = b"a server of this store";
+
 /// Who asked the server that sent the request on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caller {
@@ -31,13 +36,20 @@ impl Key {
     pub fn seal(&self, caller: Caller) -> HeaderValue {
         let (certified, local) = (u8::from(caller.certified), u8::from(caller.local));
         let said = format!("{} {certified} {local}", caller.address);
-        let tag: String = hmac::sign(&self.0, said.as_bytes())
-            .as_ref()
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let tag = hex(hmac::sign(&self.0, said.as_bytes()).as_ref());
         HeaderValue::try_from(format!("{said} {tag}"))
             .unwrap_or_else(|_| HeaderValue::from_static(""))
+    }
+
+    /// Shows that a server of the same store asks for itself, in nobody's name.
+    pub fn seal_own(&self) -> HeaderValue {
+        let tag = hex(hmac::sign(&self.0, OWN).as_ref());
+        HeaderValue::try_from(tag).unwrap_or_else(|_| HeaderValue::from_static(""))
+    }
+
+    pub fn is_own(&self, header: &HeaderValue) -> bool {
+        let tag = header.to_str().ok().and_then(unhex);
+        tag.is_some_and(|tag| hmac::verify(&self.0, OWN, &tag).is_ok())
     }
 
     /// What the header says; `None` when it was not sealed with this key.
@@ -53,6 +65,10 @@ impl Key {
             local: words.next()? == "1",
         })
     }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn unhex(text: &str) -> Option<Vec<u8>> {
@@ -76,6 +92,10 @@ mod tests {
         let sealed = key.seal(caller);
         assert_eq!(key.open(&sealed), Some(caller));
         assert_eq!(Key::new(&[8; 32]).open(&sealed), None);
+        // What shows a server is no caller, and the other way round.
+        assert!(key.is_own(&key.seal_own()) && !key.is_own(&sealed));
+        assert!(!Key::new(&[8; 32]).is_own(&key.seal_own()));
+        assert_eq!(key.open(&key.seal_own()), None);
         let text = sealed.to_str().expect("it is text");
         let forged = [
             text.replacen("10.1.2.3", "10.1.2.4", 1),

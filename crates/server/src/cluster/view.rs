@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use drumtower_core::model::{Member, SegmentId, SessionId, WallMs};
+use drumtower_core::model::{Member, SegmentId, SegmentSet, SessionId, WallMs};
 use drumtower_store::Read;
 use tokio::sync::watch;
 
@@ -19,16 +19,14 @@ pub struct Server {
     pub member: Member,
     /// By the database's clock.
     pub expires: WallMs,
-    /// How many segments it owns.
-    pub segments: usize,
+    /// What it owns.
+    pub segments: SegmentSet,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct View {
     /// Those whose sessions have not ended, by session.
     pub servers: Vec<Server>,
-    /// The session that owns the first segment, if it has not ended.
-    pub owner: Option<SessionId>,
     /// The database's clock when this was read.
     pub now: WallMs,
     /// Why the store could not be read, when it could not be.
@@ -36,15 +34,40 @@ pub struct View {
 }
 
 impl View {
-    pub fn owner(&self) -> Option<&Server> {
-        let owner = self.owner?;
-        self.servers.iter().find(|server| server.session == owner)
+    /// Where the servers that own something are reached.
+    pub fn owners(&self) -> Vec<String> {
+        let owners = self.servers.iter().filter(|it| !it.segments.is_empty());
+        owners.filter_map(|it| it.member.address.clone()).collect()
+    }
+
+    /// Whether the server at an address is there and owns nothing.
+    pub fn owns_nothing(&self, address: Option<&str>) -> bool {
+        let mut sessions = self
+            .servers
+            .iter()
+            .filter(|it| it.member.address.as_deref() == address);
+        sessions.next().is_some_and(|it| it.segments.is_empty())
+            && sessions.all(|it| it.segments.is_empty())
+    }
+
+    /// Who has a segment, if its session has not ended.
+    pub fn owner_of(&self, segment: SegmentId) -> Option<&Server> {
+        let mut servers = self.servers.iter();
+        servers.find(|server| server.segments.contains(segment))
     }
 }
 
+/// What is seen, and apart from it what changes more rarely.
+pub(super) struct Seen {
+    pub view: watch::Receiver<View>,
+    /// Where the servers that own something are reached.
+    pub owners: watch::Receiver<Vec<String>>,
+}
+
 /// Reads the store until nobody looks any more.
-pub(super) fn follow(reader: Arc<dyn Read>) -> watch::Receiver<View> {
+pub(super) fn follow(reader: Arc<dyn Read>) -> Seen {
     let (sender, receiver) = watch::channel(View::default());
+    let (owners, owners_seen) = watch::channel(Vec::new());
     tokio::spawn(async move {
         let mut ticks = tokio::time::interval(LOOK_EVERY);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -60,10 +83,19 @@ pub(super) fn follow(reader: Arc<dyn Read>) -> watch::Receiver<View> {
                 },
                 Err(_) => return,
             };
+            owners.send_if_modified(|known| {
+                let now = view.owners();
+                let changed = *known != now;
+                *known = now;
+                changed
+            });
             sender.send_replace(view);
         }
     });
-    receiver
+    Seen {
+        view: receiver,
+        owners: owners_seen,
+    }
 }
 
 fn look(reader: &dyn Read) -> Result<View, drumtower_store::Error> {
@@ -71,7 +103,7 @@ fn look(reader: &dyn Read) -> Result<View, drumtower_store::Error> {
     let owners = reader.owners()?;
     let owned = |session| {
         let owner = owners.iter().find(|owner| owner.session == session);
-        owner.map_or(0, |owner| owner.segments)
+        owner.map_or(SegmentSet::NONE, |owner| owner.segments)
     };
     let servers: Vec<Server> = sessions
         .into_iter()
@@ -83,12 +115,8 @@ fn look(reader: &dyn Read) -> Result<View, drumtower_store::Error> {
             expires: row.expires,
         })
         .collect();
-    let first = owners.iter().find(|owner| owner.first == SegmentId(0));
-    let owner = first.map(|owner| owner.session);
-    let owner = owner.filter(|owner| servers.iter().any(|server| server.session == *owner));
     Ok(View {
         servers,
-        owner,
         now,
         trouble: None,
     })
@@ -125,18 +153,21 @@ mod tests {
             .expect("it begins");
         let view = look(&reader).expect("it is read");
         assert_eq!(view.servers.len(), 2);
-        let owner = view.owner().expect("there is one");
-        assert_eq!((owner.session, owner.segments), (one, segments.len()));
+        let owner = view.owner_of(SegmentId::HOME).expect("there is one");
+        assert_eq!((owner.session, owner.segments), (one, SegmentSet::ALL));
         assert_eq!(owner.member, member("one"));
         // The owner's session ends: it is not asked any more, and nobody else is in its place yet.
         clock.store(4_000, Ordering::SeqCst);
         let view = look(&reader).expect("it is read");
-        assert_eq!(view.owner(), None);
+        assert_eq!(view.owner_of(SegmentId::HOME), None);
         assert_eq!(view.servers.len(), 1);
         let segments = reader.segments().expect("they are read");
         let taken = take_over(two, 1, 9_000, vec![one], segments);
         assert_eq!(store.commit(&taken).expect("it is answered"), Commit::Done);
         let view = look(&reader).expect("it is read");
-        assert_eq!(view.owner().map(|server| server.session), Some(two));
+        assert_eq!(
+            view.owner_of(SegmentId::HOME).map(|server| server.session),
+            Some(two)
+        );
     }
 }

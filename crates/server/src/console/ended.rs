@@ -2,9 +2,9 @@
 //!
 //! A session is a sealed cookie of which nothing is stored, so one that is to end alone must be remembered: by the digest of
 //! its cookie, until it would have ended by itself. They lie in a file of the data directory, a line each, so that a
-//! session that was signed out stays so over a restart. Servers that share a store have a file each: sessions are opened by the owner
-//! of the segments, which is where they are signed out too; after a take-over the new owner knows only those that ended
-//! with it, and the others end with their time or with their token.
+//! session that was signed out stays so over a restart. Servers that share a store have a file each, and whoever is asked to sign a
+//! session out asks the others too. One that is not there does not learn of it: with that server the session ends with its
+//! time or with its token.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};

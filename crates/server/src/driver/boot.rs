@@ -1,7 +1,7 @@
-//! Takes the segments, then reads them: how each life of the loop begins.
+//! Takes segments, then reads them: how each life of the loop begins.
 //!
-//! On a store that several servers have open one of them has the segments, and the others stand by: each keeps a session,
-//! renews it, and looks whether the owner's has ended.
+//! On a store that several servers have open each of them takes its share, as far as nobody has it; what others have they
+//! give up by themselves, and it is taken while the loop works (`life/moving.rs`).
 
 use std::collections::BTreeSet;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -9,11 +9,16 @@ use std::thread;
 use std::time::Duration;
 
 use drumtower_core::change::ChangeSet;
-use drumtower_core::engine::{self, Boot};
+use drumtower_core::engine::{self, Boot, Transfer};
 use drumtower_core::model::{JobId, Limits, Member, Run, SegmentSet, SessionId, WallMs};
 use drumtower_store::{BackfillFilter, Commit, Error, Read, Store};
 
-use super::Options;
+use super::{Options, shares};
+
+/// How often it is tried to be the first who takes.
+const TRIES: usize = 20;
+/// Others are done with what they take by then.
+const BEFORE_NEXT_TRY: Duration = Duration::from_millis(50);
 
 /// A take-over that is known to be durable.
 #[derive(Clone, Copy, Debug)]
@@ -25,43 +30,23 @@ pub struct Taken {
     pub segments: SegmentSet,
 }
 
-/// A session that owns nothing yet.
-#[derive(Clone, Copy, Debug)]
-pub struct Waiting {
-    session: SessionId,
-    /// The number of its last commit.
-    seq: u64,
-}
-
-/// What came of a try to take the segments.
-pub(super) enum Tried {
-    Taken(Box<Boot>),
-    /// Another server has them, or had them first.
-    Standby(Option<Waiting>),
-}
-
 pub(super) fn take_and_read(
     options: &Options,
-    waiting: Option<Waiting>,
     store: &mut dyn Store,
     reader: &dyn Read,
-) -> Result<Tried, Error> {
+) -> Result<Boot, Error> {
     let (member, extend_ms) = (options.member(), options.engine.session_ms);
-    let boot = if store.is_shared() {
-        match take_if_free(&member, extend_ms, waiting, store, reader)? {
-            Ok(taken) => read_and_renew(extend_ms, store, reader, taken)?,
-            Err(waiting) => return Ok(Tried::Standby(waiting)),
-        }
-    } else {
-        let taken = take(&member, extend_ms, store, reader)?;
-        drumtower_store::failpoint::hit("at_start");
-        read(reader, taken)?
-    };
-    Ok(Tried::Taken(Box::new(boot)))
+    if store.is_shared() {
+        let taken = join(&member, extend_ms, store, reader)?;
+        return read_and_renew(extend_ms, store, reader, taken);
+    }
+    let taken = take(&member, extend_ms, store, reader)?;
+    drumtower_store::failpoint::hit("at_start");
+    read(reader, taken)
 }
 
 /// Reads however long it takes, without losing the session meanwhile.
-fn read_and_renew(
+pub(super) fn read_and_renew(
     extend_ms: i64,
     store: &mut dyn Store,
     reader: &dyn Read,
@@ -123,53 +108,29 @@ pub fn take(
     }
 }
 
-/// Takes the segments of a store that others may have open, unless the session that has them has not ended. Either way a
-/// session is kept, so that others see this server.
+/// Begins a session among those of others and takes what nobody has of its share.
 ///
 /// The database's clock says when a session has ended. Safety does not rest on it: the commit revokes that session, and
 /// the store refuses the commit if somebody took the segments meanwhile.
-pub fn take_if_free(
+pub fn join(
     member: &Member,
     extend_ms: i64,
-    waiting: Option<Waiting>,
     store: &mut dyn Store,
     reader: &dyn Read,
-) -> Result<Result<Taken, Option<Waiting>>, Error> {
-    let Waiting { session, seq } = match waiting {
-        Some(waiting) => waiting,
-        None => Waiting {
-            session: store.begin_session(member, extend_ms)?,
-            seq: 0,
-        },
-    };
-    let owners = reader.owners()?.into_iter();
-    let owners: BTreeSet<SessionId> = owners.map(|owner| owner.session).collect();
-    let now = store.clock()?;
-    let (over, alive): (Vec<_>, Vec<_>) = store
-        .live_sessions()?
-        .into_iter()
-        .filter(|row| row.id != session)
-        .partition(|row| row.expires <= now);
-    let is_free = !alive.iter().any(|row| owners.contains(&row.id));
-    let changes = if is_free {
-        let over = over.into_iter().map(|row| row.id).collect();
-        // Read after it was found that nobody has them; the store compares each row with what was read.
-        engine::take_over(session, seq + 1, extend_ms, over, reader.segments()?)
-    } else {
-        engine::take_over(session, seq + 1, extend_ms, Vec::new(), Vec::new())
-    };
-    match store.commit(&changes) {
-        Ok(Commit::Done) if is_free => Ok(Ok(taken_by(&changes))),
-        Ok(Commit::Done) => Ok(Err(Some(Waiting {
-            session,
-            seq: seq + 1,
-        }))),
-        // Somebody found this session ended, or nobody knows how far it has come: another one is begun.
-        Ok(Commit::Fenced) => Ok(Err(None)),
-        // Somebody was faster; nothing was changed.
-        Err(Error::Invariant(_)) => Ok(Err(Some(Waiting { session, seq }))),
-        Err(error) => Err(error),
+) -> Result<Taken, Error> {
+    let session = store.begin_session(member, extend_ms)?;
+    for _ in 0..TRIES {
+        let Transfer { take, revoke, .. } = shares::look(reader)?.plan(session);
+        let changes = engine::take_over(session, 1, extend_ms, revoke, take);
+        match store.commit(&changes) {
+            Ok(Commit::Done) => return Ok(taken_by(&changes)),
+            Ok(Commit::Fenced) => break,
+            // Somebody was faster; nothing was changed.
+            Err(Error::Invariant(_) | Error::Busy(_)) => thread::sleep(BEFORE_NEXT_TRY),
+            Err(error) => return Err(error),
+        }
     }
+    Err(Error::Busy("others took what was to be taken".into()))
 }
 
 fn taken_by(changes: &ChangeSet) -> Taken {
@@ -204,6 +165,7 @@ pub fn read(reader: &dyn Read, taken: Taken) -> Result<Boot, Error> {
         locks: only(reader.locks(None, None, usize::MAX)?, |row| {
             within.contains(row.lock.segment())
         }),
+        ties: reader.ties()?,
         drains: reader.drains()?,
         first_start_by: reader
             .parked_starts(within, WallMs(i64::MIN), None, 0)?

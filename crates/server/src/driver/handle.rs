@@ -15,7 +15,7 @@ use drumtower_core::engine::{
 use drumtower_core::model::{Actor, JobId, LockRef, Run, RunId};
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::tap::Tap;
+use super::tap::{Fact, Tap};
 use super::vitals::Vitals;
 
 /// Messages that may wait for a worker that does not read; beyond that its stream is closed.
@@ -36,12 +36,6 @@ pub enum Unavailable {
     NotReady(String),
     #[error("the server is stopping")]
     Stopping,
-}
-
-impl Unavailable {
-    pub(super) fn standby() -> Self {
-        Self::NotReady("another server owns the segments; this one stands by".to_owned())
-    }
 }
 
 /// Where the answer to a question goes.
@@ -141,8 +135,6 @@ pub enum StreamMessage {
 pub enum Health {
     Starting,
     Ready,
-    /// Up, while another server owns the segments; it takes them when that one's session has ended.
-    Standby,
     /// Up, but not able to commit; the text says why and what to do.
     Impaired(String),
     Stopped,
@@ -209,12 +201,26 @@ impl Handle {
         &self.tap
     }
 
+    /// Another server has committed these: whoever follows changes, or waits for one of the runs, learns of it.
+    pub fn hear_from_another(&self, facts: Vec<Fact>) {
+        for fact in &facts {
+            if let Fact::Run(run) = fact {
+                self.watchers.changed(run.run);
+            }
+        }
+        self.tap.hear(facts);
+    }
+
+    /// Another server may have committed so many that are not known here, or more: whoever waits looks again.
+    pub fn missed_from_another(&self, count: u64) {
+        self.tap.lose(count);
+        self.watchers.changed_all();
+    }
+
     /// Carries a command out and answers once it is durable.
     pub async fn command(&self, actor: Actor, command: Command) -> Answer {
-        match &*self.health.borrow() {
-            Health::Impaired(why) => return Err(Unavailable::NotReady(why.clone())),
-            Health::Standby => return Err(Unavailable::standby()),
-            _ => {}
+        if let Health::Impaired(why) = &*self.health.borrow() {
+            return Err(Unavailable::NotReady(why.clone()));
         }
         let (answer, answered) = oneshot::channel();
         match self.inbox.try_send(Message::Command {

@@ -5,18 +5,22 @@
 //! queue, and what was not waits in the inbox, where callers are refused and workers held back. Effects leave in the
 //! order of their batches.
 
+mod moving;
+
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use drumtower_core::engine::{
-    Effect, Engine, Input, LoadRequest, Loaded, Step, StreamId, Ticket, WorkerEvent,
+    Batch, Effect, Engine, Input, LoadRequest, Loaded, Step, StreamId, Ticket, WorkerEvent,
 };
 use drumtower_core::model::{MonoMs, Now};
 use drumtower_store::Read;
 use tokio::sync::{mpsc, oneshot, watch};
 
+use self::moving::Shares;
+use super::Options;
 use super::clock::Clock;
 use super::handle::{Health, Message, Stop, Unavailable, Waiter};
 use super::load::load;
@@ -39,11 +43,6 @@ const LOOK_FOR_CALLERS: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) enum End {
     Stopped(Stop),
-    /// It did not begin: another server has the segments.
-    Standby {
-        /// How often tokens and settings have changed.
-        definitions: u64,
-    },
     /// All state is to be dropped and read anew.
     Reset(Unavailable),
 }
@@ -70,10 +69,16 @@ enum Work {
 type LoadResult = Result<Option<Loaded>, drumtower_store::Error>;
 
 /// What was read, and the command that waits for it.
-type LoadAnswer = (LoadResult, Option<Box<Input>>);
+struct LoadAnswer {
+    /// The engine that asked.
+    engine: u64,
+    loaded: LoadResult,
+    waiting: Option<Box<Input>>,
+}
 
 /// What the loop talks to, from life to life.
 pub(super) struct Surroundings<'a> {
+    pub(super) options: &'a Options,
     pub(super) clock: &'a dyn Clock,
     pub(super) reader: &'a Arc<dyn Read>,
     pub(super) writer: &'a mut Writer,
@@ -104,6 +109,9 @@ pub(super) struct Life<'a> {
     ticked: MonoMs,
     /// When it was last looked for callers that are gone.
     looked: MonoMs,
+    /// Which of this life's engines this one is: a new one for each change of its share.
+    engines: u64,
+    shares: Shares,
 }
 
 impl<'a> Life<'a> {
@@ -121,6 +129,8 @@ impl<'a> Life<'a> {
             stopping: None,
             ticked: MonoMs::default(),
             looked: MonoMs::default(),
+            engines: 0,
+            shares: Shares::default(),
         }
     }
 
@@ -128,6 +138,13 @@ impl<'a> Life<'a> {
         let mut gathered = Vec::with_capacity(GATHER);
         loop {
             if let Err(end) = self.turn() {
+                return self.end(end);
+            }
+            if self.flight.is_none()
+                && self.stopping.is_none()
+                && let Some(change) = self.shares.change.take()
+                && let Err(end) = self.change_share(change).await
+            {
                 return self.end(end);
             }
             if self.flight.is_none()
@@ -140,7 +157,7 @@ impl<'a> Life<'a> {
                 return End::Stopped(stop);
             }
             let sleep = self.sleep();
-            let room = !self.engine.is_full();
+            let room = !self.engine.is_full() && self.shares.change.is_none();
             let open = room && self.stopping.is_none();
             tokio::select! {
                 outcome = in_flight(&mut self.flight) => {
@@ -148,8 +165,13 @@ impl<'a> Life<'a> {
                         return self.end(end);
                     }
                 }
-                Some((loaded, waiting)) = self.loaded.recv(), if room => {
-                    if let Err(end) = self.take_loaded(loaded, waiting) {
+                Some(answer) = self.loaded.recv(), if room => {
+                    if let Err(end) = self.take_loaded(answer) {
+                        return self.end(end);
+                    }
+                }
+                Some(look) = self.shares.next() => {
+                    if let Err(end) = self.take_look(look) {
                         return self.end(end);
                     }
                 }
@@ -181,8 +203,12 @@ impl<'a> Life<'a> {
 
     /// Lets time pass, steps what was gathered, and sends the next batch if none is in flight.
     fn turn(&mut self) -> Result<(), Unavailable> {
+        if self.shares.change.is_some() {
+            return self.finish_engine();
+        }
         loop {
             let now = self.around.clock.now();
+            self.look_around();
             let wake = self.engine.next_wakeup(now);
             if wake.is_some_and(|at| at <= now.mono) || self.has_slept(now) {
                 self.ticked = now.mono;
@@ -220,9 +246,14 @@ impl<'a> Life<'a> {
     /// Hands a batch to the writer, or performs it when nothing in it must become durable. False when there is none.
     fn send_batch(&mut self, now: Now) -> Result<bool, Unavailable> {
         let engine = AssertUnwindSafe(&mut self.engine);
-        let Some(batch) = guarded(move || { engine }.take_batch(now))? else {
-            return Ok(false);
-        };
+        match guarded(move || { engine }.take_batch(now))? {
+            Some(batch) => self.send(batch),
+            None => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn send(&mut self, batch: Batch) {
         match batch.changes {
             None => self.around.performer.perform(batch.effects),
             Some(changes) => {
@@ -244,7 +275,6 @@ impl<'a> Life<'a> {
                 });
             }
         }
-        Ok(true)
     }
 
     fn step(&mut self, now: Now, input: Input) -> Result<(), Unavailable> {
@@ -370,19 +400,29 @@ impl<'a> Life<'a> {
 
     fn start_load(&self, request: LoadRequest, waiting: Option<Box<Input>>) {
         let reader = Arc::clone(self.around.reader);
-        let answers = self.loads.clone();
+        let (answers, engine) = (self.loads.clone(), self.engines);
         self.reads.start(Length::of(&request), move || {
             if !answers.is_closed() {
-                let _ = answers.send((load(reader.as_ref(), &request), waiting));
+                let loaded = load(reader.as_ref(), &request);
+                let _ = answers.send(LoadAnswer {
+                    engine,
+                    loaded,
+                    waiting,
+                });
             }
         });
     }
 
-    fn take_loaded(
-        &mut self,
-        loaded: LoadResult,
-        waiting: Option<Box<Input>>,
-    ) -> Result<(), Unavailable> {
+    fn take_loaded(&mut self, answer: LoadAnswer) -> Result<(), Unavailable> {
+        let LoadAnswer {
+            engine,
+            loaded,
+            waiting,
+        } = answer;
+        if engine != self.engines {
+            // What the engine before this one asked for is not known here: the command asks again.
+            return self.again(waiting);
+        }
         let loaded = loaded.map_err(|error| {
             tracing::error!(%error, "the store could not be read; all state is read anew");
             Unavailable::NotReady(format!("the store could not be read: {error}"))
@@ -392,6 +432,10 @@ impl<'a> Life<'a> {
         })?;
         let now = self.around.clock.now();
         self.step(now, Input::Loaded(loaded))?;
+        self.again(waiting)
+    }
+
+    fn again(&mut self, waiting: Option<Box<Input>>) -> Result<(), Unavailable> {
         if let Some(input) = waiting {
             self.waiting -= 1;
             self.queue.push_front(Work::Again(input));
@@ -402,9 +446,9 @@ impl<'a> Life<'a> {
     fn sleep(&self) -> Duration {
         let now = self.around.clock.now();
         let wake = self.engine.next_wakeup(now);
-        wake.map_or(LONGEST_SLEEP, |at| {
-            Duration::from_millis(at.0.saturating_sub(now.mono.0)).min(LONGEST_SLEEP)
-        })
+        let wake = wake.map(|at| Duration::from_millis(at.0.saturating_sub(now.mono.0)));
+        let next = [wake, self.until_look()].into_iter().flatten().min();
+        next.unwrap_or(LONGEST_SLEEP).min(LONGEST_SLEEP)
     }
 
     fn end(mut self, why: Unavailable) -> End {

@@ -17,6 +17,7 @@ mod life;
 pub mod load;
 mod perform;
 mod reads;
+pub mod shares;
 pub mod tap;
 mod vitals;
 mod writer;
@@ -38,15 +39,13 @@ use life::{End, Life, Surroundings, guarded};
 use perform::Performer;
 use tap::{Outlet, Tap};
 pub use vitals::Vitals;
-use writer::{Booted, Writer};
+use writer::Writer;
 
 /// The size of the inbox unless told otherwise.
 const INBOX: usize = 8_192;
 /// Between two tries to begin a life.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
-/// Between two looks of a server that stands by, which renew its session too.
-const STANDBY_PAUSE: Duration = Duration::from_millis(500);
 
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -170,28 +169,10 @@ impl Driver {
     /// One life after another, until someone says stop.
     async fn lives(&mut self) -> Option<Stop> {
         let mut pause = SHORTEST_PAUSE;
-        // How often tokens and settings had changed when this server, standing by, last looked.
-        let mut known = None;
         loop {
             let began = tokio::time::Instant::now();
             let why = match self.live().await {
                 End::Stopped(stop) => return Some(stop),
-                End::Standby { definitions } => {
-                    let since = self.health.send_replace(Health::Standby);
-                    if since != Health::Standby {
-                        tracing::info!("another server owns the segments: standing by");
-                    }
-                    // What the owner changed is known here soon, also when nobody asks.
-                    if since != Health::Standby || known != Some(definitions) {
-                        self.performer.look_again();
-                    }
-                    known = Some(definitions);
-                    let standby = Unavailable::standby();
-                    if let Waited::Stop(stop) = self.refuse_for(STANDBY_PAUSE, &standby).await {
-                        return stop;
-                    }
-                    continue;
-                }
                 End::Reset(why) => why,
             };
             tracing::warn!(%why, "starting anew from the store");
@@ -210,11 +191,10 @@ impl Driver {
     async fn live(&mut self) -> End {
         let began = tokio::time::Instant::now();
         let boot = match self.writer.boot().await {
-            Ok(Booted::Taken(boot)) => Boot {
+            Ok(boot) => Boot {
                 believed_offset: self.believed_offset,
                 ..*boot
             },
-            Ok(Booted::Standby { definitions }) => return End::Standby { definitions },
             Err(error) => return End::Reset(Unavailable::NotReady(error.to_string())),
         };
         let (options, now) = (self.options.engine.clone(), self.clock.now());
@@ -227,6 +207,7 @@ impl Driver {
         self.performer.look_again();
         self.health.send_replace(Health::Ready);
         let around = Surroundings {
+            options: &self.options,
             clock: self.clock.as_ref(),
             reader: &self.reader,
             writer: &mut self.writer,

@@ -64,6 +64,15 @@ impl Performer {
         std::mem::take(&mut self.gone)
     }
 
+    /// The callers of these tickets have to ask again: nothing was done for them.
+    pub(super) fn ask_again(&mut self, tickets: &[Ticket], why: &Unavailable) {
+        for ticket in tickets {
+            if let Some(answer) = self.tickets.remove(ticket) {
+                let _ = answer.send(Err(why.clone()));
+            }
+        }
+    }
+
     pub(super) fn opened(&mut self, stream: StreamId, out: mpsc::Sender<StreamMessage>) {
         self.streams.insert(stream, out);
     }

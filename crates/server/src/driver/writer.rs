@@ -21,7 +21,7 @@ use drumtower_core::engine::Boot;
 use drumtower_store::{Commit, Error, Read, Store};
 use tokio::sync::{oneshot, watch};
 
-use super::boot::{self, Tried, Waiting};
+use super::boot::{self, Taken};
 use super::{Health, Options, Vitals};
 
 /// What became of a commit.
@@ -35,22 +35,18 @@ pub(super) enum Outcome {
     Unknown,
 }
 
-/// How a life begins, or that it does not yet.
-pub(super) enum Booted {
-    Taken(Box<Boot>),
-    /// Another server has the segments.
-    Standby {
-        /// How often tokens and settings have changed.
-        definitions: u64,
-    },
-}
-
 enum Job {
     Boot {
-        reply: oneshot::Sender<Result<Booted, Error>>,
+        reply: oneshot::Sender<Result<Box<Boot>, Error>>,
+    },
+    Reread {
+        taken: Taken,
+        reply: oneshot::Sender<Result<Box<Boot>, Error>>,
     },
     Commit {
         changes: Arc<ChangeSet>,
+        /// It is not tried again where the store refuses it: what it rests on may be another's by then.
+        once: bool,
         reply: oneshot::Sender<Outcome>,
     },
     Close {
@@ -81,7 +77,6 @@ impl Writer {
             health,
             vitals,
             stop,
-            waiting: None,
         };
         thread::Builder::new()
             .name("drumtower-writer".into())
@@ -92,9 +87,21 @@ impl Writer {
         })
     }
 
-    pub(super) async fn boot(&self) -> Result<Booted, Error> {
+    pub(super) async fn boot(&self) -> Result<Box<Boot>, Error> {
+        self.read(|reply| Job::Boot { reply }).await
+    }
+
+    /// Reads what a session owns that goes on.
+    pub(super) async fn reread(&self, taken: Taken) -> Result<Box<Boot>, Error> {
+        self.read(|reply| Job::Reread { taken, reply }).await
+    }
+
+    async fn read(
+        &self,
+        job: impl FnOnce(oneshot::Sender<Result<Box<Boot>, Error>>) -> Job,
+    ) -> Result<Box<Boot>, Error> {
         let (reply, answer) = oneshot::channel();
-        let _ = self.jobs.send(Job::Boot { reply });
+        let _ = self.jobs.send(job(reply));
         answer
             .await
             .unwrap_or_else(|_| Err(Error::Io("the writer has stopped".into())))
@@ -102,7 +109,24 @@ impl Writer {
 
     pub(super) fn commit(&self, changes: Arc<ChangeSet>) -> oneshot::Receiver<Outcome> {
         let (reply, answer) = oneshot::channel();
-        let _ = self.jobs.send(Job::Commit { changes, reply });
+        let once = false;
+        let _ = self.jobs.send(Job::Commit {
+            changes,
+            once,
+            reply,
+        });
+        answer
+    }
+
+    /// Moves segments, unless another server was faster.
+    pub(super) fn commit_once(&self, changes: Arc<ChangeSet>) -> oneshot::Receiver<Outcome> {
+        let (reply, answer) = oneshot::channel();
+        let once = true;
+        let _ = self.jobs.send(Job::Commit {
+            changes,
+            once,
+            reply,
+        });
         answer
     }
 
@@ -127,8 +151,6 @@ struct WriterThread {
     vitals: Arc<Vitals>,
     /// Disconnected when retries are to end.
     stop: Receiver<()>,
-    /// The session of a server that stands by.
-    waiting: Option<Waiting>,
 }
 
 impl WriterThread {
@@ -138,8 +160,18 @@ impl WriterThread {
                 Job::Boot { reply } => {
                     let _ = reply.send(self.boot());
                 }
-                Job::Commit { changes, reply } => {
-                    let _ = reply.send(self.commit(&changes));
+                Job::Reread { taken, reply } => {
+                    let extend_ms = self.options.engine.session_ms;
+                    let (store, reader) = (self.store.as_mut(), self.reader.as_ref());
+                    let read = boot::read_and_renew(extend_ms, store, reader, taken);
+                    let _ = reply.send(read.map(Box::new));
+                }
+                Job::Commit {
+                    changes,
+                    once,
+                    reply,
+                } => {
+                    let _ = reply.send(self.commit(&changes, once));
                 }
                 Job::Close { reply } => {
                     if let Err(error) = self.store.close() {
@@ -153,20 +185,12 @@ impl WriterThread {
         }
     }
 
-    fn boot(&mut self) -> Result<Booted, Error> {
+    fn boot(&mut self) -> Result<Box<Boot>, Error> {
         let (store, reader) = (self.store.as_mut(), self.reader.as_ref());
-        let waiting = self.waiting.take();
-        match boot::take_and_read(&self.options, waiting, store, reader)? {
-            Tried::Taken(boot) => Ok(Booted::Taken(boot)),
-            Tried::Standby(waiting) => {
-                self.waiting = waiting;
-                let definitions = self.reader.definitions()?;
-                Ok(Booted::Standby { definitions })
-            }
-        }
+        boot::take_and_read(&self.options, store, reader).map(Box::new)
     }
 
-    fn commit(&mut self, changes: &ChangeSet) -> Outcome {
+    fn commit(&mut self, changes: &ChangeSet, once: bool) -> Outcome {
         let mut pause = Duration::from_millis(5);
         let mut unknown = false;
         loop {
@@ -177,6 +201,7 @@ impl WriterThread {
                 }
                 Ok(Commit::Fenced) => return self.fenced(changes),
                 Err(Error::Invariant(message)) if !unknown => return Outcome::Never(message),
+                Err(Error::Busy(message)) if once && !unknown => return Outcome::Never(message),
                 Err(Error::Invariant(message)) => {
                     tracing::error!(%message, "an invariant broke after a commit without an answer");
                     return Outcome::Unknown;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use drumtower_core::engine::{Enforcement, Hello};
 use drumtower_core::model::{Limits, NamespaceName, ProcessId, WorkerName};
 use drumtower_proto::worker::v1 as wire;
-use drumtower_proto::{PROTOCOL_MAX, PROTOCOL_MIN};
+use drumtower_proto::{LINKS, PROTOCOL_MAX, PROTOCOL_MIN};
 
 /// Handlers that one worker may register.
 const MAX_HANDLERS: usize = 1024;
@@ -32,6 +32,7 @@ pub fn read(hello: wire::Hello, namespace: Option<NamespaceName>) -> Result<(Hel
         enforcement: enforcement(hello.enforcement.unwrap_or_default()),
         handlers: handlers(hello.handlers)?,
         capacity: hello.capacity,
+        links: hello.features.iter().any(|feature| feature == LINKS),
     };
     Ok((hello, protocol))
 }

@@ -26,9 +26,11 @@ pub enum Incoming {
 }
 
 /// What a worker says of its log when an attempt ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LogEnd {
     pub truncated: bool,
+    /// How much there is of it; 0 when the worker does not say.
+    pub bytes: u64,
 }
 
 /// A chunk of output that was not checked against the run yet.
@@ -50,7 +52,9 @@ pub fn read(message: wire::WorkerMessage) -> Result<Incoming, Violation> {
         Body::Hello(hello) => Incoming::Hello(hello),
         Body::Heartbeat(beat) => Incoming::Event(WorkerEvent::Heartbeat(heartbeat(beat))),
         Body::Grant(grant) => Incoming::Event(WorkerEvent::Granted { total: grant.total }),
-        Body::Recall(recall) => Incoming::Event(WorkerEvent::Recalled { id: recall.id }),
+        Body::Recall(wire::Recall { id, stays }) => {
+            Incoming::Event(WorkerEvent::Recalled { id, stays })
+        }
         Body::Started(started) => Incoming::Event(WorkerEvent::Started {
             attempt: attempt(started.attempt, "`started` names no attempt")?,
             at: WallMs(started.wall_ms),
@@ -58,6 +62,7 @@ pub fn read(message: wire::WorkerMessage) -> Result<Incoming, Violation> {
         Body::Finished(end) => {
             let log = LogEnd {
                 truncated: end.log_truncated,
+                bytes: end.log_bytes,
             };
             Incoming::Finished(finished(end)?, log)
         }

@@ -34,6 +34,8 @@ pub enum Own {
         attempt: AttemptRef,
         seq: u64,
     },
+    /// Where the servers that have work to give are reached, once that has changed.
+    Owners(Vec<String>),
     Close {
         reason: String,
         again: bool,
@@ -48,6 +50,10 @@ pub struct Greeting {
     pub wall_ms: i64,
     /// Where the servers of the cluster are reached.
     pub servers: Vec<String>,
+    /// The one of them that this server is; empty for one that is alone.
+    pub address: String,
+    /// Those of them that have work to give.
+    pub owners: Vec<String>,
 }
 
 /// Dropped when there is nothing more to send; the session waits for that.
@@ -57,6 +63,7 @@ pub struct Outgoing {
     own: mpsc::Receiver<Own>,
     driver: Option<mpsc::Receiver<StreamMessage>>,
     greeting: Option<Greeting>,
+    welcomed: bool,
     queued: VecDeque<wire::ServerMessage>,
     taken: Vec<StreamMessage>,
     over: bool,
@@ -70,6 +77,7 @@ impl Outgoing {
             own,
             driver: None,
             greeting: None,
+            welcomed: false,
             queued: VecDeque::new(),
             taken: Vec::new(),
             over: false,
@@ -128,6 +136,11 @@ impl Outgoing {
                     seq,
                 }));
             }
+            Own::Owners(servers) => match &mut self.greeting {
+                // It is told by the welcome.
+                Some(greeting) if !self.welcomed => greeting.owners = servers,
+                _ => self.push(Body::Owners(wire::Owners { servers })),
+            },
             Own::Close { reason, again } => self.close(reason, again),
         }
     }
@@ -138,6 +151,7 @@ impl Outgoing {
         }
         match message {
             StreamMessage::Message(message) => {
+                self.welcomed |= matches!(message, ToWorker::Welcome { .. });
                 let body = write(message, self.greeting.as_ref());
                 self.push(body);
             }
@@ -203,8 +217,14 @@ pub fn write(message: ToWorker, greeting: Option<&Greeting>) -> Body {
             heartbeat_ms,
             wall_ms: greeting.map_or(0, |greeting| greeting.wall_ms),
             servers: greeting.map_or_else(Vec::new, |greeting| greeting.servers.clone()),
+            address: greeting.map_or_else(String::new, |greeting| greeting.address.clone()),
+            owners: greeting.map_or_else(Vec::new, |greeting| greeting.owners.clone()),
         }),
-        ToWorker::Renew { beat } => Body::Renew(wire::Renew { beat }),
+        ToWorker::Renew { beat, elsewhere } => Body::Renew(wire::Renew {
+            beat,
+            elsewhere: elsewhere.into_iter().map(attempt_ref).collect(),
+        }),
+        ToWorker::Want { weight } => Body::Want(wire::Want { weight }),
         ToWorker::Assign(assign) => Body::Assign(assignment(*assign)),
         ToWorker::Cancel { attempt, reason } => Body::Cancel(wire::Cancel {
             attempt: Some(attempt_ref(attempt)),

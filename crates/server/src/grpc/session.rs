@@ -12,7 +12,7 @@ use drumtower_core::engine::{AttemptRef, Hello, StreamId, WorkerEvent};
 use drumtower_core::model::{LogLocator, ProcessId, Run, WorkerName};
 use drumtower_proto::worker::v1::WorkerFrame;
 use futures_util::StreamExt;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tonic::{Status, Streaming};
 
 use super::greeting;
@@ -53,6 +53,8 @@ struct Peer {
     stream: StreamId,
     worker: WorkerName,
     process: ProcessId,
+    /// Tells where owners are, to a worker that keeps a stream to each.
+    owners: Option<watch::Receiver<Vec<String>>>,
 }
 
 impl Session {
@@ -143,6 +145,7 @@ impl Session {
 
     async fn open(&self, hello: Hello, protocol: u32) -> Result<Peer, crate::driver::Unavailable> {
         let (stream, messages) = self.edge.handle.open_stream().await?;
+        let mut owners = self.edge.cluster.owners_watch();
         let server = self.edge.server.to_string();
         let _ = self.out.try_send(Own::Opened {
             messages,
@@ -151,8 +154,13 @@ impl Session {
                 server,
                 wall_ms: wall_ms(),
                 servers: self.edge.cluster.addresses(),
+                address: self.edge.cluster.own_address().unwrap_or("").to_owned(),
+                owners: owners
+                    .as_mut()
+                    .map_or_else(Vec::new, |owners| owners.borrow_and_update().clone()),
             },
         });
+        let owners = owners.filter(|_| hello.links);
         let (worker, process) = (hello.worker.clone(), hello.process);
         self.edge
             .handle
@@ -162,6 +170,7 @@ impl Session {
             stream,
             worker,
             process,
+            owners,
         })
     }
 
@@ -172,6 +181,7 @@ impl Session {
         frames: Streaming<WorkerFrame>,
         ended: &mut Ended,
     ) -> End {
+        let mut owners = peer.owners.clone();
         let mut tokens = self.edge.authority.changes();
         let mut frames = frames.ready_chunks(READY_FRAMES);
         let mut arrived = vec![Ok(rest)];
@@ -186,6 +196,9 @@ impl Session {
                         None => return End::Gone,
                     },
                     _ = &mut *ended => return End::Gone,
+                    servers = next_of(&mut owners) => {
+                        let _ = self.out.send(Own::Owners(servers)).await;
+                    }
                     changed = tokens.changed() => {
                         if changed.is_err() || !self.edge.authority.still_knows(&self.principal) {
                             return close("the token was revoked", false);
@@ -234,8 +247,9 @@ impl Session {
         }
         for event in &mut batch.events {
             if let WorkerEvent::Finished(finished) = event {
-                let truncated = batch.truncated.contains(&finished.attempt);
-                finished.log = self.locator(peer, finished.attempt, truncated).await;
+                let output = batch.outputs.remove(&finished.attempt);
+                let output = output.unwrap_or_default();
+                finished.log = self.locator(peer, finished.attempt, output).await;
                 self.writers.remove(&finished.attempt);
             }
         }
@@ -258,7 +272,7 @@ impl Session {
         &mut self,
         peer: &Peer,
         attempt: AttemptRef,
-        truncated: bool,
+        output: LogEnd,
     ) -> Option<LogLocator> {
         let source = Source {
             run: attempt.run,
@@ -268,7 +282,9 @@ impl Session {
         if !self.may_write(peer, attempt).await {
             return None;
         }
-        locator.truncated |= truncated;
+        locator.truncated |= output.truncated;
+        // Some of it may lie with other servers.
+        locator.bytes = locator.bytes.max(output.bytes);
         self.edge.logs.ended(source);
         Some(locator)
     }
@@ -338,8 +354,8 @@ struct Batch {
     events: Vec<WorkerEvent>,
     /// The place of the first end of an attempt among the events.
     first_end: Option<usize>,
-    /// Ended attempts of whose output the worker dropped some.
-    truncated: BTreeSet<AttemptRef>,
+    /// What the worker says of the output of attempts that have ended.
+    outputs: BTreeMap<AttemptRef, LogEnd>,
     logs: Vec<LogPiece>,
     goodbye: bool,
 }
@@ -358,10 +374,8 @@ impl Batch {
                     self.goodbye = matches!(event, WorkerEvent::Goodbye);
                     self.events.push(event);
                 }
-                Incoming::Finished(finished, LogEnd { truncated }) => {
-                    if truncated {
-                        self.truncated.insert(finished.attempt);
-                    }
+                Incoming::Finished(finished, output) => {
+                    self.outputs.insert(finished.attempt, output);
                     self.first_end.get_or_insert(self.events.len());
                     self.events.push(WorkerEvent::Finished(finished));
                 }
@@ -371,6 +385,16 @@ impl Batch {
         }
         Ok(())
     }
+}
+
+/// The next list of owners; never for a worker that is told none.
+async fn next_of(owners: &mut Option<watch::Receiver<Vec<String>>>) -> Vec<String> {
+    if let Some(owners) = owners
+        && owners.changed().await.is_ok()
+    {
+        return owners.borrow_and_update().clone();
+    }
+    std::future::pending().await
 }
 
 fn close(reason: &str, again: bool) -> End {

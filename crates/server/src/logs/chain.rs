@@ -39,6 +39,8 @@ pub struct Chain {
 pub struct Found {
     /// Each with the number of its chunk.
     pub places: Vec<(u64, Place)>,
+    /// How much they hold together.
+    pub bytes: u64,
     /// Whether the beginning is gone with its file.
     pub beginning_expired: bool,
 }
@@ -69,6 +71,7 @@ impl Chain {
     pub fn advance(&mut self, end: Place) -> io::Result<Result<Found, Expired>> {
         let mut found = Found {
             places: Vec::new(),
+            bytes: 0,
             beginning_expired: false,
         };
         let mut next = Some(end);
@@ -78,6 +81,7 @@ impl Chain {
                 Some(header) => {
                     if self.wants(&header) {
                         found.places.push((header.seq, place));
+                        found.bytes += u64::from(header.length);
                     }
                     next = before(place, &header);
                 }

@@ -3,5 +3,5 @@
 mod facts;
 mod faulty;
 mod outcomes;
-mod standby;
+mod sharing;
 mod streams;

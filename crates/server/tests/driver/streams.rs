@@ -29,6 +29,7 @@ fn hello(process: u64) -> Hello {
         enforcement: Default::default(),
         handlers: vec!["noop".into()],
         capacity: 4,
+        links: false,
     }
 }
 
@@ -81,7 +82,7 @@ async fn a_run_goes_to_a_worker_and_comes_back_finished() {
     ));
     assert!(matches!(
         next(&mut stream).await,
-        StreamMessage::Message(ToWorker::Renew { beat: 1 })
+        StreamMessage::Message(ToWorker::Renew { beat: 1, .. })
     ));
     let Ok(Ok(Reply::Triggered(results))) = world.trigger("a").await else {
         panic!("refused")

@@ -29,6 +29,7 @@ mod queues;
 mod records;
 mod runs;
 mod server;
+mod shares;
 mod starting;
 mod sweep;
 mod tokens;

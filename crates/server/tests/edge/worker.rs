@@ -40,6 +40,15 @@ pub fn hello(name: &str) -> wire::Hello {
 impl Worker {
     /// Opens a stream without saying anything.
     pub async fn dial(url: &str, token: Option<&str>) -> Result<Self, Status> {
+        Self::dial_for(url, token, None).await
+    }
+
+    /// Opens a stream at `url` that is meant for the server at another address.
+    pub async fn dial_for(
+        url: &str,
+        token: Option<&str>,
+        meant: Option<&str>,
+    ) -> Result<Self, Status> {
         let channel = tonic::transport::Channel::from_shared(url.to_owned())
             .unwrap()
             .connect()
@@ -52,6 +61,10 @@ impl Worker {
             request
                 .metadata_mut()
                 .insert("authorization", format!("Bearer {token}").parse().unwrap());
+        }
+        if let Some(meant) = meant {
+            let name = drumtower_proto::SERVER_HEADER;
+            request.metadata_mut().insert(name, meant.parse().unwrap());
         }
         let frames = client.session(request).await?.into_inner();
         Ok(Self {
@@ -68,6 +81,20 @@ impl Worker {
     /// Says hello, waits for the welcome, beats once and grants its capacity.
     pub async fn join(url: &str, token: &str, hello: wire::Hello) -> Self {
         let mut worker = Self::dial(url, Some(token)).await.unwrap();
+        worker.greet(hello).await;
+        worker
+    }
+
+    /// As [`join`](Self::join), with the very server at `url`, whether it owns anything yet or not.
+    pub async fn join_at(url: &str, token: &str, hello: wire::Hello) -> Self {
+        let mut worker = Self::dial_for(url, Some(token), Some(url)).await.unwrap();
+        worker.greet(hello).await;
+        worker
+    }
+
+    /// As [`join`](Self::join), on a stream that is open.
+    pub async fn greet(&mut self, hello: wire::Hello) -> wire::Welcome {
+        let worker = self;
         worker.send(vec![ToServer::Hello(hello)]);
         let FromServer::Welcome(welcome) = worker.next().await.unwrap() else {
             panic!("no welcome")
@@ -76,7 +103,7 @@ impl Worker {
         assert_eq!(welcome.protocol, drumtower_proto::PROTOCOL_MAX);
         worker.beat();
         worker.grant(8);
-        worker
+        welcome
     }
 
     pub fn send(&self, bodies: Vec<ToServer>) {

@@ -76,6 +76,8 @@ pub const EXERCISES: &[Exercise] = &[
         "a change of tokens or settings is counted",
         system::definitions,
     ),
+    ("segments are tied together for good", system::ties),
+    ("who leaves ends its own session", fencing::leaves),
     ("a set with one bad row changes nothing", fencing::atomic),
     ("rows under foreign keys are refused", fencing::shape),
     ("a job is read by name and by id", jobs::read),

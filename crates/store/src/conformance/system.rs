@@ -2,7 +2,8 @@
 
 use drumtower_core::change::ChangeSet;
 use drumtower_core::model::{
-    Actor, Counters, Role, SegmentId, SettingKey, SettingName, SettingRow, TokenId, TokenRow,
+    Actor, Counters, Role, SegmentId, SegmentSet, SettingKey, SettingName, SettingRow, TokenId,
+    TokenRow,
 };
 
 use super::World;
@@ -80,6 +81,25 @@ pub fn definitions(world: &mut World) {
     });
     world.reopen();
     assert_eq!(count(world), before + 2 * is_shared);
+}
+
+/// Where several servers have the store open, what belongs together stays together.
+pub fn ties(world: &mut World) {
+    let tied = |world: &mut World| world.read().ties().expect("they are read");
+    if !world.store().is_shared() {
+        assert_eq!(tied(world), SegmentSet::ALL);
+        return;
+    }
+    assert_eq!(tied(world), SegmentSet::NONE);
+    let set = |ids: &[u16]| ids.iter().map(|id| SegmentId(*id)).collect::<SegmentSet>();
+    for ties in [set(&[0, 7]), set(&[7, 1023])] {
+        world.commit(ChangeSet {
+            ties,
+            ..ChangeSet::default()
+        });
+    }
+    world.reopen();
+    assert_eq!(tied(world), set(&[0, 7, 1023]));
 }
 
 pub fn counters(world: &mut World) {

@@ -244,6 +244,7 @@ impl State {
         self.definitions += u64::from(check::defines(changes));
         self.tokens.extend(changes.tokens.clone());
         self.settings.extend(changes.settings.clone());
+        self.ties = self.ties.union(&changes.ties);
         self.queues.extend(changes.queues.clone());
         for (gate, row) in &changes.rates {
             match row {

@@ -14,7 +14,7 @@ use super::state::State;
 use super::{Reader, lock};
 use crate::{
     AuditFilter, AuditPage, BackfillFilter, CounterRow, Error, JobFilter, JobPage, LetterFilter,
-    Owner, ParkedKey, PrunedRow, Read, Rollup, RunFilter, RunPage, StartPage,
+    ParkedKey, PrunedRow, Read, Rollup, RunFilter, RunPage, StartPage,
 };
 
 impl State {
@@ -74,17 +74,11 @@ impl Read for Reader {
         Ok(((self.clock)(), live.cloned().collect()))
     }
 
-    fn owners(&self) -> Result<Vec<Owner>, Error> {
-        let mut owners: BTreeMap<SessionId, Owner> = BTreeMap::new();
-        for row in lock(&self.state).segments.values() {
-            let owner = owners.entry(row.owner).or_insert(Owner {
-                session: row.owner,
-                first: row.id,
-                segments: 0,
-            });
-            owner.segments += 1;
+    fn ties(&self) -> Result<SegmentSet, Error> {
+        match self.shared {
+            true => Ok(lock(&self.state).ties),
+            false => Ok(SegmentSet::ALL),
         }
-        Ok(owners.into_values().collect())
     }
 
     fn tenures(&self, since: WallMs) -> Result<Vec<SessionRow>, Error> {

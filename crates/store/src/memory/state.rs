@@ -7,8 +7,8 @@ use drumtower_core::model::{
     CalendarVersion, Checkpoint, Counters, DrainRow, Ending, GateKey, IdempotencyEntry,
     IdempotencyHash, JobId, JobName, JobRow, JobVersion, LockRef, LockRow, Meta, NamespaceName,
     Origin, QueueRef, QueueRow, RateRow, Retention, Run, RunId, ScheduleRow, SegmentId, SegmentRow,
-    SessionId, SessionRow, SettingKey, SettingRow, SweepCause, SweepRow, Tallies, TokenId,
-    TokenRow, Unfired, WallMs, WorkerRef,
+    SegmentSet, SessionId, SessionRow, SettingKey, SettingRow, SweepCause, SweepRow, Tallies,
+    TokenId, TokenRow, Unfired, WallMs, WorkerRef,
 };
 
 use crate::PrunedRow;
@@ -47,6 +47,7 @@ pub(super) struct State {
     pub rates: BTreeMap<GateKey, RateRow>,
     pub locks: BTreeMap<LockRef, LockRow>,
     pub drains: BTreeMap<WorkerRef, DrainRow>,
+    pub ties: SegmentSet,
     pub breakers: BTreeMap<JobId, BreakerRow>,
     pub waits: BTreeMap<JobId, AfterRow>,
     pub endings: BTreeMap<RunId, Ending>,
@@ -104,6 +105,7 @@ impl State {
             rates: BTreeMap::new(),
             locks: BTreeMap::new(),
             drains: BTreeMap::new(),
+            ties: SegmentSet::NONE,
             breakers: BTreeMap::new(),
             waits: BTreeMap::new(),
             endings: BTreeMap::new(),

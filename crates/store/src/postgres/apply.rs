@@ -40,6 +40,7 @@ pub fn everything(
     small_rows::calendars(changes, batch)?;
     let finished = runs(changes, is_new, batch)?;
     small_rows::checkpoints(changes, batch);
+    small_rows::ties(changes, batch);
     small_rows::unfired(changes, batch)?;
     small_rows::counters(changes, batch)?;
     small_rows::keys(changes, batch);

@@ -1,23 +1,10 @@
 //! Who shares the store: sessions, and what they own.
 
-use drumtower_core::model::{SegmentId, SessionId, SessionRow, WallMs};
+use drumtower_core::model::{SegmentId, SegmentSet, SessionRow, WallMs};
 
 use super::pool::Pool;
 use super::writer::session_row;
-use crate::{Error, Owner};
-
-pub fn owners(pool: &Pool) -> Result<Vec<Owner>, Error> {
-    let sql = "SELECT owner, min(id), count(*) FROM segment GROUP BY owner ORDER BY owner";
-    let rows = pool.rows(sql, &[])?;
-    let owners = rows.iter().map(|row| {
-        Ok(Owner {
-            session: SessionId(row.try_get::<_, i64>(0)? as u64),
-            first: SegmentId(row.try_get::<_, i16>(1)? as u16),
-            segments: row.try_get::<_, i64>(2)? as usize,
-        })
-    });
-    owners.collect()
-}
+use crate::Error;
 
 pub fn tenures(pool: &Pool, since: WallMs) -> Result<Vec<SessionRow>, Error> {
     let sql = "SELECT id, server, address, version, seq, expires, revoked, home, took FROM session
@@ -41,4 +28,13 @@ pub fn live(pool: &Pool) -> Result<(WallMs, Vec<SessionRow>), Error> {
         }
     }
     Ok((clock, live))
+}
+
+pub fn ties(pool: &Pool) -> Result<SegmentSet, Error> {
+    let rows = pool.rows("SELECT segment FROM tie", &[])?;
+    let tied = rows.iter().map(|row| {
+        let segment: i16 = row.try_get(0)?;
+        Ok(SegmentId(segment as u16))
+    });
+    tied.collect()
 }

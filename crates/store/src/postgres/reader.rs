@@ -19,7 +19,7 @@ use super::target::Target;
 use super::{Options, follower_rows, list_runs, listings, members, migrate, rollup_rows};
 use crate::{
     AuditFilter, AuditPage, BackfillFilter, CounterRow, Error, JobFilter, JobPage, LetterFilter,
-    Owner, ParkedKey, PrunedRow, Read, Rollup, RunFilter, RunPage, StartPage, codec, columns,
+    ParkedKey, PrunedRow, Read, Rollup, RunFilter, RunPage, StartPage, codec, columns,
 };
 
 /// Reads the store from any thread.
@@ -104,8 +104,8 @@ impl Read for Reader {
         self.all(sql, &[], segment_row)
     }
 
-    fn owners(&self) -> Result<Vec<Owner>, Error> {
-        members::owners(&self.pool)
+    fn ties(&self) -> Result<SegmentSet, Error> {
+        members::ties(&self.pool)
     }
 
     fn tenures(&self, since: WallMs) -> Result<Vec<SessionRow>, Error> {

@@ -12,14 +12,15 @@
 pub const SCHEMA: &str = "drumtower";
 
 /// The statements of each schema version, from 1.
-pub const MIGRATIONS: &[&[&str]] = &[VERSION_1, VERSION_2];
+pub const MIGRATIONS: &[&[&str]] = &[VERSION_1, VERSION_2, VERSION_3];
 
 /// The schema version that this program writes.
 pub const KNOWN: u32 = MIGRATIONS.len() as u32;
 
 /// The oldest schema version whose servers may write to a store of version [`KNOWN`]. One of version 1 cannot read a run that
-/// says whose files its output lies in, nor a job that runs after others.
-pub const OLDEST_SERVER: u32 = 2;
+/// says whose files its output lies in, nor a job that runs after others; one of version 2 does not say which segments belong
+/// together.
+pub const OLDEST_SERVER: u32 = 3;
 
 /// How many bits of milliseconds a partition of each class is long: 70 minutes, 9 hours, 37 hours, 12 days. About two dozen
 /// partitions of each class live at a time.
@@ -307,4 +308,11 @@ const VERSION_2: &[&str] = &[
     "ALTER TABLE session ADD COLUMN took bigint",
     // Raised by each commit that changes tokens or settings.
     "ALTER TABLE meta ADD COLUMN definitions bigint NOT NULL DEFAULT 0",
+];
+
+const VERSION_3: &[&str] = &[
+    // Segments that one server must have together, because jobs of them share something. What the jobs of an older version
+    // share is not looked up: all of theirs stay together.
+    "CREATE TABLE tie(segment smallint PRIMARY KEY)",
+    "INSERT INTO tie SELECT DISTINCT ((id >> 12) & 1023)::smallint FROM job",
 ];

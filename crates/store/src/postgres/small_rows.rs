@@ -62,6 +62,15 @@ pub fn calendars(changes: &ChangeSet, batch: &mut Batch) -> Result<(), Error> {
     Ok(())
 }
 
+/// Segments that belong together: whoever says so first is right, and nobody takes it back.
+pub fn ties(changes: &ChangeSet, batch: &mut Batch) {
+    if !changes.ties.is_empty() {
+        let segments: Vec<i16> = changes.ties.iter().map(|it| it.0 as i16).collect();
+        let sql = "INSERT INTO tie SELECT unnest($1::smallint[]) ON CONFLICT DO NOTHING";
+        batch.add(sql, values![segments]);
+    }
+}
+
 pub fn checkpoints(changes: &ChangeSet, batch: &mut Batch) {
     let (mut runs, mut numbers, mut bodies, mut gone) = (vec![], vec![], vec![], vec![]);
     for (run, checkpoint) in &changes.checkpoints {

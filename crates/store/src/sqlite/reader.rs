@@ -24,7 +24,7 @@ use super::{
 use crate::tally::merge_all;
 use crate::{
     AuditFilter, AuditPage, BackfillFilter, CounterRow, Error, JobFilter, JobPage, LetterFilter,
-    Owner, ParkedKey, PrunedRow, Read, Rollup, RunFilter, RunPage, StartPage,
+    ParkedKey, PrunedRow, Read, Rollup, RunFilter, RunPage, StartPage,
 };
 use crate::{codec, packed};
 
@@ -114,21 +114,6 @@ fn rows_of(limit: usize) -> i64 {
 impl Read for Reader {
     fn meta(&self) -> Result<Meta, Error> {
         self.read(migrate::meta)
-    }
-
-    fn owners(&self) -> Result<Vec<Owner>, Error> {
-        let sql = "SELECT owner, min(id), count(*) FROM segment GROUP BY owner ORDER BY owner";
-        self.read(|conn| {
-            let mut select = conn.prepare_cached(sql)?;
-            let rows = select.query_map([], |row| {
-                Ok(Owner {
-                    session: SessionId(row.get::<_, i64>(0)? as u64),
-                    first: SegmentId(row.get(1)?),
-                    segments: row.get::<_, i64>(2)? as usize,
-                })
-            })?;
-            Ok(rows.collect::<Result<_, _>>()?)
-        })
     }
 
     fn sessions(&self) -> Result<(WallMs, Vec<SessionRow>), Error> {

@@ -6,7 +6,7 @@
 use serde_json::json;
 
 use crate::model::{
-    Actor, AuditAction, AuditKind, AuditObject, DrainRow, Limits, Now, SegmentId, WorkerRef,
+    Actor, AuditAction, AuditKind, AuditObject, DrainRow, Limits, Now, WorkerRef,
     check_drain_deadline, diff,
 };
 
@@ -57,6 +57,7 @@ impl Engine {
         Ok(Reply::Drain(Some(Box::new(row))))
     }
 
+    /// What one server does of its own accord is told under any segment that it has.
     pub(super) fn record_worker_deed(
         &mut self,
         now: Now,
@@ -74,6 +75,8 @@ impl Engine {
             version: None,
             changes,
         };
-        self.record_deed(now, actor, SegmentId(0), action, object, told);
+        if let Some(segment) = self.segments.first() {
+            self.record_deed(now, actor, segment, action, object, told);
+        }
     }
 }

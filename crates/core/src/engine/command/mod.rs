@@ -13,6 +13,7 @@ mod drain_worker;
 mod pause_backfill;
 mod pause_job;
 mod pause_queue;
+mod place;
 mod put_calendar;
 mod put_job;
 mod put_queue;
@@ -44,6 +45,15 @@ impl Engine {
         actor: Actor,
         command: Command,
     ) -> Step {
+        if let Command::PutJob { spec, .. } = &command {
+            self.tie(&spec.ties());
+        }
+        let elsewhere = command.segments().without(&self.segments.owned());
+        if !elsewhere.is_empty() {
+            let reply = Err(Refusal::Elsewhere(Box::new(elsewhere)));
+            self.effect(Effect::Reply { ticket, reply });
+            return Step::Done;
+        }
         let missing = self.missing(&command);
         if !missing.is_empty() {
             if let Command::PutJob { spec, .. } = &command {

@@ -148,7 +148,13 @@ fn one_that_is_lost_again_and_again_is_faulty_then_on_probation_then_trusted() {
         WorkerState::Faulty,
         "connected or not"
     );
-    world.event(1, WorkerEvent::Recalled { id: 1 });
+    world.event(
+        1,
+        WorkerEvent::Recalled {
+            id: 1,
+            stays: false,
+        },
+    );
     world.commit();
     let view = |world: &World| {
         let views = world.engine.workers(world.now);

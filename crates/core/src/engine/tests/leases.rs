@@ -34,7 +34,7 @@ fn a_renewal_is_the_effect_of_a_commit_even_when_no_row_changes() {
     assert!(matches!(
         batch.effects[..],
         [Effect::Send {
-            message: ToWorker::Renew { beat: 2 },
+            message: ToWorker::Renew { beat: 2, .. },
             ..
         }]
     ));
@@ -176,7 +176,13 @@ fn a_drained_worker_gets_nothing_after_the_answer() {
     let mut world = World::new();
     world.put(noop("a"));
     world.worker(7, 1, 4, vec![], 1);
-    world.event(1, WorkerEvent::Recalled { id: 3 });
+    world.event(
+        1,
+        WorkerEvent::Recalled {
+            id: 3,
+            stays: false,
+        },
+    );
     let effects = world.commit();
     assert!(effects.iter().any(|effect| {
         matches!(

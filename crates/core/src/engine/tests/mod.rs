@@ -33,6 +33,7 @@ mod reruns;
 mod retries;
 mod settings;
 mod start_limits;
+mod succession;
 mod supersede;
 mod tables;
 mod told;

@@ -260,7 +260,7 @@ impl Play {
                 continue;
             };
             match message {
-                ToWorker::Renew { beat } => {
+                ToWorker::Renew { beat, .. } => {
                     puppet.leased_until = puppet
                         .leased_until
                         .max(self.sent_at[&beat] + terms.lease_ms);
@@ -299,6 +299,7 @@ impl Play {
                     puppet.held.remove(&attempt);
                 }
                 ToWorker::Welcome { .. }
+                | ToWorker::Want { .. }
                 | ToWorker::RecallAnswer { .. }
                 | ToWorker::CheckpointAck { .. } => {}
             }

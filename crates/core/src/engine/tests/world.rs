@@ -35,7 +35,7 @@ impl World {
         })
     }
 
-    fn with(options: Options) -> Self {
+    pub(super) fn with(options: Options) -> Self {
         let now = Now {
             wall: WallMs(START),
             mono: MonoMs(1_000_000),
@@ -63,6 +63,12 @@ impl World {
         options: Options,
         believed_offset: Option<i64>,
     ) -> Engine {
+        let boot = Self::read(tables, &SegmentSet::ALL, believed_offset);
+        Engine::boot(options, now, boot)
+    }
+
+    /// What the store holds for whoever owns these segments.
+    fn read(tables: &Tables, within: &SegmentSet, believed_offset: Option<i64>) -> Boot {
         let segments = (0..SegmentId::COUNT).map(|id| {
             let fresh = SegmentRow {
                 id: SegmentId(id),
@@ -79,7 +85,7 @@ impl World {
         let active: Vec<Run> = tables
             .active
             .values()
-            .filter(|run| run.parked.is_none())
+            .filter(|run| run.parked.is_none() && within.contains(run.id.segment()))
             .cloned()
             .collect();
         let open = tables.backfills.values().filter(|row| row.is_open());
@@ -97,16 +103,17 @@ impl World {
             .collect();
         parked_keys.sort_unstable();
         parked_keys.dedup();
-        let boot = Boot {
+        Boot {
             session: SessionId(1),
             seq: 1,
-            segments: segments.collect(),
+            segments: segments.filter(|row| within.contains(row.id)).collect(),
             counters: tables.counters.clone().into_iter().collect(),
             tokens: Vec::new(),
             settings: tables.settings.values().cloned().collect(),
             queues: tables.queues.values().cloned().collect(),
             rates: tables.rates.clone().into_iter().collect(),
             locks: tables.locks.values().cloned().collect(),
+            ties: SegmentSet::ALL,
             drains: tables.drains.values().cloned().collect(),
             first_start_by: tables.parked_starts().first().map(|(by, _)| *by),
             jobs: jobs
@@ -122,8 +129,34 @@ impl World {
             sweeps: tables.sweeps.values().cloned().collect(),
             new_time_zones: None,
             believed_offset,
+        }
+    }
+
+    /// Segments come or go while the server works on.
+    pub(super) fn move_segments(&mut self, give: SegmentSet, take: SegmentSet) {
+        self.commit();
+        let row = |id| SegmentRow {
+            id,
+            owner: SessionId(0),
+            epoch: Epoch(1),
+            id_mark: self.tables.segments.get(&id).map_or(0, |row| row.id_mark),
         };
-        Engine::boot(options, now, boot)
+        let change = Transfer {
+            take: take.iter().map(row).collect(),
+            revoke: Vec::new(),
+            give,
+        };
+        assert!(self.engine.take_last_batch(self.now).is_none());
+        let changes = self.engine.moves(&change);
+        let (seq, within) = (changes.seq, self.engine.owns_after(&change));
+        self.tables.apply(changes);
+        let legacy = self.engine.bequeath(&change.give);
+        let boot = Boot {
+            seq,
+            ..Self::read(&self.tables, &within, Some(self.engine.believed_offset()))
+        };
+        self.engine = Engine::succeed(self.options.clone(), self.now, boot, legacy);
+        self.under_way.clear();
     }
 
     /// The server dies and another engine boots from what was committed.
@@ -473,6 +506,7 @@ pub(super) fn hello(process: u64, stream: u64, capacity: u32) -> Hello {
         enforcement: Default::default(),
         handlers: vec!["noop".into()],
         capacity,
+        links: true,
     }
 }
 

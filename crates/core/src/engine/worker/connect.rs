@@ -39,7 +39,7 @@ impl Engine {
         worker.connected = now.wall;
         worker.draining = false;
         worker.doubt();
-        worker.void_credit();
+        worker.forget_stream();
         self.fleet.open_stream(stream, process);
         self.arm_lease(now, process);
         self.keep_maintenance(process);

@@ -11,7 +11,7 @@ impl Engine {
         let worker = self.fleet.expect_mut(process);
         worker.stream = None;
         worker.doubt();
-        worker.void_credit();
+        worker.forget_stream();
         self.leave_all_lines(process);
     }
 

@@ -1,6 +1,7 @@
 //! A worker reports the end of an attempt. Only the current attempt, under its fence and from the
 //! worker it was given to, says anything about its run; a report of any other
-//! is acknowledged, so that the worker may forget it, and changes nothing.
+//! is acknowledged, so that the worker may forget it, and changes nothing. What another server has to answer for is not:
+//! the worker reports it there once it has been told.
 
 use crate::fault::{Fault, armed};
 use crate::model::{AttemptEnd, AttemptOutcome, DrainRow, Now, ProcessId};
@@ -16,6 +17,9 @@ impl Engine {
         mut finished: Finished,
     ) {
         let attempt = finished.attempt;
+        if self.is_for_another(process, attempt) && !armed(Fault::ForeignEndAcknowledged) {
+            return;
+        }
         self.effect(Effect::Send {
             stream,
             message: ToWorker::FinishAck { attempt },

@@ -1,13 +1,18 @@
 //! A heartbeat: it renews leases, says what the worker holds, and thereby what it does not.
 //!
+//! A worker names to each server what that one prolonged last, and to all of them what nobody prolonged lately. What is of
+//! a segment that is not owned here is named back to it as another's: the lease of that does not run on.
+//!
 //! The renewal is an effect of a commit that is first sent after this step, so a server that cannot commit renews
 //! nothing. An attempt that is not named is concluded from only when the worker must have known of it: it came on this
-//! stream at or before the acknowledged position, or on an earlier stream, whose messages the worker no longer takes.
+//! stream at or before the acknowledged position, or on an earlier stream, whose messages the worker no longer takes. What
+//! another server gave to a worker that keeps a stream to each may still arrive from there, until its lease is over; after
+//! that it counts as lost, for it may have run.
 
 use std::collections::BTreeSet;
 
 use crate::fault::{Fault, armed};
-use crate::model::{LossCause, Now, ProcessId, RunState};
+use crate::model::{LossCause, MonoMs, Now, ProcessId, RunState};
 
 use super::super::drains::DRAINED;
 use super::super::fleet::Held;
@@ -45,7 +50,8 @@ impl Engine {
         self.hear_clock(now, &host, heartbeat.wall);
         self.warn_of_skew(process, skew_ms);
         self.count_beat(now, process, silence_ms);
-        let unnamed = self.compare_held(process, stream, &heartbeat);
+        let (held, elsewhere) = self.whose(process, &heartbeat.held);
+        let unnamed = self.compare_held(now, process, stream, &heartbeat, &held);
         for (attempt, missing) in unnamed {
             match missing {
                 Missing::Forgotten => {
@@ -60,33 +66,62 @@ impl Engine {
             }
         }
         let early = u64::from(armed(Fault::UnreceivedBeatEchoed));
+        let elsewhere = match armed(Fault::ForeignAttemptRenewed) {
+            true => Vec::new(),
+            false => elsewhere,
+        };
         self.effect(Effect::Send {
             stream,
             message: ToWorker::Renew {
                 beat: heartbeat.number + early,
+                elsewhere,
             },
         });
         if !armed(Fault::RenewedWithoutCommit) {
             self.building.want_renewal();
         }
         self.place_in_lines(process);
+        self.want_credit_for_lines(process);
+    }
+
+    /// What a worker names, and that part of it that another server has to answer for. One that does not heed this is told to
+    /// stop that part instead.
+    ///
+    /// What has come back while something that was said of it was not heard is called another's once: to whoever claims it next,
+    /// the worker says everything again.
+    fn whose(
+        &mut self,
+        process: ProcessId,
+        named: &[AttemptRef],
+    ) -> (Vec<AttemptRef>, Vec<AttemptRef>) {
+        let owned = self.segments.owned();
+        let worker = self.fleet.expect_mut(process);
+        let heeds = worker.hello.links;
+        let ours = |attempt: &AttemptRef| !heeds || owned.contains(attempt.run.segment());
+        let (held, mut elsewhere): (Vec<_>, Vec<_>) = named.iter().copied().partition(ours);
+        let unheard = held.iter().filter(|it| worker.unheard.remove(it));
+        elsewhere.extend(unheard);
+        worker.unheard.retain(|it| elsewhere.contains(it));
+        (held, elsewhere)
     }
 
     /// Claims what the worker names, stops what it has no right to, and returns what it does not name.
     fn compare_held(
         &mut self,
+        now: Now,
         process: ProcessId,
         stream: StreamId,
         heartbeat: &Heartbeat,
+        held: &[AttemptRef],
     ) -> Vec<(AttemptRef, Missing)> {
         let mut named = BTreeSet::new();
-        for attempt in &heartbeat.held {
+        for attempt in held {
             if self.claim(process, *attempt, stream) {
                 named.insert(attempt.run);
             }
         }
         let worker = self.fleet.expect_mut(process);
-        let runs = &self.runs;
+        let (runs, alone) = (&self.runs, self.options.idle_commit_ms.is_none());
         let unnamed = worker
             .attempts
             .iter()
@@ -105,7 +140,15 @@ impl Engine {
                     Some((sent_on, _)) if sent_on == stream && !armed(Fault::OnItsWayIsLost) => {
                         Missing::OnItsWay
                     }
+                    None if now.mono < held.arrives_by
+                        && worker.hello.links
+                        && !armed(Fault::ArrivalNotAwaited) =>
+                    {
+                        Missing::OnItsWay
+                    }
                     Some(_) | None if started => Missing::Forgotten,
+                    // It may have run under the server that gave it out, and its end told to nobody here.
+                    None if worker.hello.links && !alone => Missing::Forgotten,
                     Some(_) | None => Missing::NeverArrived,
                 };
                 (
@@ -146,6 +189,7 @@ impl Engine {
             attempt: attempt.attempt,
             fence: attempt.fence,
             sent: None,
+            arrives_by: MonoMs(0),
         });
         let first_on_this_stream = held.sent.is_none_or(|(sent_on, _)| sent_on != stream);
         if first_on_this_stream {

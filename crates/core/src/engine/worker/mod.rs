@@ -11,9 +11,9 @@ mod report_progress;
 mod save_checkpoint;
 mod start_attempt;
 
-use crate::model::Now;
+use crate::model::{Now, ProcessId};
 
-use super::{Engine, StreamId, WorkerEvent};
+use super::{AttemptRef, Engine, StreamId, WorkerEvent};
 
 pub(super) use report_progress::Reports;
 
@@ -30,7 +30,7 @@ impl Engine {
             WorkerEvent::Connected(_) => {}
             WorkerEvent::Heartbeat(heartbeat) => self.heartbeat(now, process, stream, heartbeat),
             WorkerEvent::Granted { total } => self.grant(process, total),
-            WorkerEvent::Recalled { id } => self.recall(process, stream, id),
+            WorkerEvent::Recalled { id, stays } => self.recall(process, stream, id, stays),
             WorkerEvent::Started { attempt, at } => self.start_attempt(now, process, attempt, at),
             WorkerEvent::Finished(finished) => self.finish_attempt(now, process, stream, finished),
             WorkerEvent::Refused { attempt, reason } => {
@@ -48,5 +48,18 @@ impl Engine {
             WorkerEvent::Goodbye => self.goodbye(now, process),
             WorkerEvent::Disconnected => self.disconnect(process, stream),
         }
+    }
+
+    /// Whether a worker that keeps a stream to each server speaks of what another one owns. It is not heard then, and has to say
+    /// it again should the segment come back on the same stream.
+    fn is_for_another(&mut self, process: ProcessId, attempt: AttemptRef) -> bool {
+        if self.segments.owned().contains(attempt.run.segment()) {
+            return false;
+        }
+        let worker = self.fleet.expect_mut(process);
+        if worker.hello.links {
+            worker.unheard.insert(attempt);
+        }
+        worker.hello.links
     }
 }

@@ -17,6 +17,9 @@ impl Engine {
         attempt: AttemptRef,
         checkpoint: Checkpoint,
     ) {
+        if self.is_for_another(process, attempt) {
+            return;
+        }
         let number = checkpoint.number;
         let kept = self.keep_checkpoint(now, process, attempt, checkpoint);
         self.effect(Effect::Send {

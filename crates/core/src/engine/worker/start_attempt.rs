@@ -6,7 +6,7 @@ use super::super::{AttemptRef, Engine};
 
 impl Engine {
     /// Takes note in memory. It is written with the run's next change, or alone when the attempt lasts.
-    pub(super) fn start_attempt(
+    pub(in super::super) fn start_attempt(
         &mut self,
         now: Now,
         process: ProcessId,

@@ -54,11 +54,11 @@ impl Stream {
         let (tap, interest) = (edge.handle.tap(), wish.interest());
         let mut window = Window::default();
         let facts = match resume {
-            Resume::Now => tap.subscribe(interest),
+            Resume::Now => tap.subscribe_to_all(interest),
             Resume::After(seq) => tap.subscribe_after(seq, interest),
             Resume::OtherLife => {
                 window.restarted();
-                tap.subscribe(interest)
+                tap.subscribe_to_all(interest)
             }
         };
         let (heard, now) = (facts.place(), Instant::now());

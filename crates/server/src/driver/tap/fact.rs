@@ -1,4 +1,6 @@
 //! What became true, in few words: enough to count, to show and to notify, without the rows themselves.
+//!
+//! Servers of one store tell each other their facts as JSON, but for those about workers: each has its own.
 
 use std::sync::Arc;
 
@@ -7,6 +9,7 @@ use drumtower_core::model::{
     BackfillHold, BackfillId, BackfillState, CalendarName, JobId, JobName, NamespaceName, Progress,
     QueueRef, Reason, RunId, RunState, UnfiredReason, WallMs, WorkerName,
 };
+use serde::{Deserialize, Serialize};
 
 /// How much of an error a fact carries; the run itself has it whole.
 pub const ERROR_BYTES: usize = 512;
@@ -17,21 +20,31 @@ pub struct Chunk {
     /// The number of the first of them; the others follow without gaps.
     pub first: u64,
     pub facts: Vec<Fact>,
+    /// Whether another server told them.
+    pub foreign: bool,
+    /// How many the other server told of without saying which; then there are none here.
+    pub lost: u64,
 }
 
 impl Chunk {
+    /// What it takes of the room for facts.
+    pub fn weight(&self) -> usize {
+        self.facts.len().max(1)
+    }
+
     /// The number after the last of them.
     pub fn end(&self) -> u64 {
-        self.first + self.facts.len() as u64
+        self.first + self.facts.len() as u64 + self.lost
     }
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Fact {
     Run(RunFact),
     Job(JobFact),
     Calendar(CalendarFact),
     Unfired(UnfiredFact),
+    #[serde(skip)]
     Worker(WorkerFact),
     Queue(QueueFact),
     Backfill(BackfillFact),
@@ -39,7 +52,7 @@ pub enum Fact {
 }
 
 /// A job by all that it is called.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobKey {
     pub id: JobId,
     pub namespace: NamespaceName,
@@ -47,7 +60,7 @@ pub struct JobKey {
 }
 
 /// A run as a commit left it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunFact {
     pub run: RunId,
     pub job: Arc<JobKey>,
@@ -66,31 +79,38 @@ pub struct RunFact {
     /// How many attempts there have been, the current one among them.
     pub attempts: u32,
     /// When its first attempt was given to a worker.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub assigned: Option<WallMs>,
     /// When an attempt of it first started, by the worker's clock.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub started: Option<WallMs>,
     /// The worker of its last attempt.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub worker: Option<WorkerName>,
     /// How far it says it is, while it runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<Box<Progress>>,
     /// Present when it has ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub end: Option<RunEnd>,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunEnd {
     pub reason: Reason,
     /// Of the last attempt.
     pub duration_ms: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
     /// Of all attempts together.
     pub cpu_ms: u64,
     pub peak_memory_bytes: u64,
     /// The beginning of the error.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<Box<str>>,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JobFact {
     pub job: Arc<JobKey>,
     pub deed: JobDeed,
@@ -99,7 +119,7 @@ pub struct JobFact {
     pub at: WallMs,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum JobDeed {
     Put,
     Paused,
@@ -118,7 +138,7 @@ impl JobDeed {
     }
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CalendarFact {
     pub namespace: NamespaceName,
     pub name: CalendarName,
@@ -128,7 +148,7 @@ pub struct CalendarFact {
 }
 
 /// Times of a job's schedule that made no run. A range that grows is told again with the same `first`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct UnfiredFact {
     pub job: Arc<JobKey>,
     pub first: WallMs,
@@ -163,7 +183,7 @@ impl WorkerDeed {
     }
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct QueueFact {
     pub queue: QueueRef,
     /// What was done to it last.
@@ -173,13 +193,14 @@ pub struct QueueFact {
 }
 
 /// A backfill as a commit left it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BackfillFact {
     pub id: BackfillId,
     pub namespace: NamespaceName,
     pub job: JobName,
     pub job_id: JobId,
     pub state: BackfillState,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub held: Option<BackfillHold>,
     pub times: u64,
     pub made: u64,
@@ -188,19 +209,21 @@ pub struct BackfillFact {
     pub cancelled: u64,
     pub skipped: u64,
     pub active: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub ended: Option<WallMs>,
 }
 
 /// The circuit breaker of a job came to another state.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BreakerFact {
     pub job: Arc<JobKey>,
     pub turn: BreakerTurn,
     /// Until when it lets nothing through, when it has opened.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<WallMs>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BreakerTurn {
     /// It lets nothing through, for the first time or again.
     Opened,

@@ -29,6 +29,10 @@
 //! - a fact is published after its commit, never before; a commit whose outcome stays unknown counts as missed;
 //! - all listeners share one ring: ten cost no more memory than one, and a slow one holds nothing back.
 //!
+//! Where several servers share a store, each tells the others its facts ([`cluster`](crate::cluster)); they lie in the same
+//! ring as *foreign* ones. Whoever counts, notifies or tells other servers hears only what this server committed; streams
+//! of changes hear all. What another server did not get across is missed by those alone.
+//!
 //! Facts about workers come from a look at the fleet twice a second while someone wants them, not from commits.
 
 mod digest;
@@ -102,22 +106,41 @@ impl Tap {
         Ok((tap, outlet))
     }
 
-    /// Listens from now on.
+    /// Listens from now on to what this server commits.
     pub fn subscribe(&self, interest: Interest) -> Subscription {
+        Subscription {
+            own_only: true,
+            ..self.subscribe_to_all(interest)
+        }
+    }
+
+    /// Listens from now on, also to what other servers tell.
+    pub fn subscribe_to_all(&self, interest: Interest) -> Subscription {
         // First counted, then placed: facts of the next commit are not missed.
         let listening = Listening::new(&self.listeners, interest);
         Subscription {
             ring: Arc::clone(&self.ring),
             next: self.ring.next(),
+            own_only: false,
             _listening: listening,
         }
     }
 
-    /// Listens again after fact `seq`; what is no longer kept is told as missed.
+    /// Listens to all again after fact `seq`; what is no longer kept is told as missed.
     pub fn subscribe_after(&self, seq: u64, interest: Interest) -> Subscription {
-        let mut subscription = self.subscribe(interest);
+        let mut subscription = self.subscribe_to_all(interest);
         subscription.next = (seq.saturating_add(1)).min(subscription.next);
         subscription
+    }
+
+    /// Another server tells facts of its own.
+    pub(super) fn hear(&self, facts: Vec<Fact>) {
+        self.ring.publish_foreign(facts);
+    }
+
+    /// Another server has told, or may have told, facts that did not come here.
+    pub(super) fn lose(&self, count: u64) {
+        self.ring.lose_foreign(count.max(1));
     }
 
     /// The number that the next fact will have.
@@ -130,6 +153,7 @@ impl Tap {
 pub struct Subscription {
     ring: Arc<Ring>,
     next: u64,
+    own_only: bool,
     _listening: Listening,
 }
 
@@ -155,12 +179,18 @@ impl Subscription {
 
     /// What is there already.
     pub fn ready(&mut self) -> Option<Heard> {
-        let heard = self.ring.after(self.next)?;
-        self.next = match &heard {
-            Heard::Facts(chunk) => chunk.end(),
-            Heard::Missed(count) => self.next + count,
-        };
-        Some(heard)
+        loop {
+            let heard = self.ring.after(self.next)?;
+            self.next = match &heard {
+                Heard::Facts(chunk) => chunk.end(),
+                Heard::Missed(count) => self.next + count,
+            };
+            match &heard {
+                Heard::Facts(chunk) if chunk.foreign && self.own_only => {}
+                Heard::Facts(chunk) if chunk.lost > 0 => return Some(Heard::Missed(chunk.lost)),
+                _ => return Some(heard),
+            }
+        }
     }
 }
 

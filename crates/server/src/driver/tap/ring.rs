@@ -20,6 +20,25 @@ struct Kept {
     next: u64,
 }
 
+impl Kept {
+    fn add(&mut self, chunk: Chunk) {
+        self.facts += chunk.weight();
+        self.chunks.push_back(Arc::new(chunk));
+    }
+
+    /// Takes out the oldest beyond the capacity.
+    fn shrink(&mut self, capacity: usize) -> Vec<Arc<Chunk>> {
+        let mut dropped = Vec::new();
+        while self.facts > capacity
+            && let Some(oldest) = self.chunks.pop_front()
+        {
+            self.facts -= oldest.weight();
+            dropped.push(oldest);
+        }
+        dropped
+    }
+}
+
 pub struct Ring {
     kept: Mutex<Kept>,
     capacity: usize,
@@ -56,10 +75,36 @@ impl Ring {
     }
 
     pub fn publish(&self, facts: Vec<Fact>) {
+        self.put(facts, false);
+    }
+
+    /// What another server told.
+    pub fn publish_foreign(&self, facts: Vec<Fact>) {
+        self.put(facts, true);
+    }
+
+    /// So many facts of another server are not known here.
+    pub fn lose_foreign(&self, lost: u64) {
+        let mut kept = self.lock();
+        let first = kept.next;
+        kept.next += lost;
+        kept.add(Chunk {
+            first,
+            facts: Vec::new(),
+            foreign: true,
+            lost,
+        });
+        let dropped = kept.shrink(self.capacity);
+        let next = kept.next;
+        drop(kept);
+        drop(dropped);
+        self.published.send_replace(next);
+    }
+
+    fn put(&self, facts: Vec<Fact>, foreign: bool) {
         if facts.is_empty() {
             return;
         }
-        let mut dropped = Vec::new();
         let mut kept = self.lock();
         let mut rest = facts.into_iter();
         loop {
@@ -69,18 +114,18 @@ impl Ring {
             }
             let first = kept.next;
             kept.next += facts.len() as u64;
-            kept.facts += facts.len();
-            kept.chunks.push_back(Arc::new(Chunk { first, facts }));
+            kept.add(Chunk {
+                first,
+                facts,
+                foreign,
+                lost: 0,
+            });
         }
-        while kept.facts > self.capacity
-            && let Some(oldest) = kept.chunks.pop_front()
-        {
-            kept.facts -= oldest.facts.len();
-            // Freed after the lock is.
-            dropped.push(oldest);
-        }
+        // Freed after the lock is.
+        let dropped = kept.shrink(self.capacity);
         let next = kept.next;
         drop(kept);
+        drop(dropped);
         self.published.send_replace(next);
     }
 
@@ -122,6 +167,8 @@ impl Ring {
         Some(Heard::Facts(Arc::new(Chunk {
             first: seq,
             facts: chunk.facts.iter().skip(skipped).cloned().collect(),
+            foreign: chunk.foreign,
+            lost: chunk.lost.saturating_sub(seq - chunk.first),
         })))
     }
 

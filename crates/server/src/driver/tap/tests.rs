@@ -77,6 +77,37 @@ fn a_slow_listener_learns_how_much_it_missed_and_memory_stays_bounded() {
 }
 
 #[test]
+fn what_others_tell_is_for_those_who_follow_everything() {
+    let (tap, ring) = tap(1000);
+    let mut own = tap.subscribe(Interest::Committed);
+    let mut all = tap.subscribe_to_all(Interest::Committed);
+    ring.publish(facts(0..2));
+    tap.hear(facts(10..12));
+    tap.lose(5);
+    ring.publish(facts(2..3));
+    tap.lose(0);
+    assert_eq!(heard(&mut own), [0, 1, 2]);
+    assert_eq!(heard(&mut all), [0, 1, 10, 11, -5, 2, -1]);
+    // Who comes back into the middle of a hole has missed the rest of it.
+    let mut back = tap.subscribe_after(6, Interest::Committed);
+    assert_eq!(heard(&mut back), [-3, 2, -1]);
+}
+
+#[test]
+fn holes_of_others_do_not_pile_up() {
+    let (tap, ring) = tap(100);
+    let mut own = tap.subscribe(Interest::Committed);
+    for _ in 0..1000 {
+        tap.lose(1);
+    }
+    ring.publish(facts(0..1));
+    assert!(heard(&mut own).ends_with(&[0]));
+    let mut late = tap.subscribe_after(0, Interest::Committed);
+    let all = heard(&mut late);
+    assert!(all.len() <= 102 && all[0] < -800, "{all:?}");
+}
+
+#[test]
 fn who_comes_back_goes_on_where_it_stopped() {
     let (tap, ring) = tap(1000);
     let first = tap.next();

@@ -1,0 +1,56 @@
+//! Looks around in a shared store: who is there, and what this server has to take and to give up.
+
+use std::time::Duration;
+
+use drumtower_core::engine::Transfer;
+use drumtower_core::model::{DrainRow, SegmentId, SessionId};
+use drumtower_core::shares::Sight;
+use drumtower_store::{Error, Read};
+
+/// Between two looks.
+pub const LOOK_EVERY: Duration = Duration::from_millis(250);
+
+/// What was seen.
+#[derive(Debug)]
+pub struct Look {
+    pub plan: Transfer,
+    /// How often tokens, settings and drains have changed.
+    pub definitions: u64,
+    /// Every drain, when that has moved and another server writes them.
+    pub drains: Option<Vec<DrainRow>>,
+}
+
+impl Look {
+    /// Reads who is there, and what follows from it for `me`, who knows of that many changes of definitions.
+    pub fn around(reader: &dyn Read, me: SessionId, known: Option<u64>) -> Result<Self, Error> {
+        // Before what it counts, so that nothing is missed.
+        let definitions = reader.definitions()?;
+        let sight = look(reader)?;
+        let home = sight.segments.iter().find(|row| row.id == SegmentId::HOME);
+        let is_ours = home.is_some_and(|row| row.owner == me);
+        let drains = match known == Some(definitions) || is_ours {
+            true => None,
+            false => Some(reader.drains()?),
+        };
+        Ok(Self {
+            plan: sight.plan(me),
+            definitions,
+            drains,
+        })
+    }
+}
+
+/// Reads who is there and who has what.
+pub fn look(reader: &dyn Read) -> Result<Sight, Error> {
+    // Segments before sessions: whoever takes one meanwhile is not seen as its owner, and the commit that would take it from
+    // there is refused. The other way round the owner might be seen, and not its session.
+    let segments = reader.segments()?;
+    let ties = reader.ties()?;
+    let (now, sessions) = reader.sessions()?;
+    Ok(Sight {
+        now,
+        sessions,
+        segments,
+        ties,
+    })
+}
