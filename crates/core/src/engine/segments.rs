@@ -12,7 +12,7 @@ use crate::model::{
 };
 use crate::model::{raw_floor, raw_next};
 
-use super::Engine;
+use super::{Engine, Transfer};
 
 /// How far ahead a raised mark lies: a row written every few seconds for each busy segment.
 const MARK_AHEAD_MS: i64 = 5_000;
@@ -127,6 +127,19 @@ impl Segments {
 }
 
 impl Engine {
+    /// Keeps together what is tied, whatever was known of ties when a transfer was planned: what belongs to the first segment
+    /// goes with it, and stays where it stays.
+    pub fn keep_tied(&self, change: &mut Transfer) {
+        let tied = self.segments.ties.within(&self.segments.set);
+        if !self.owns(SegmentId::HOME) {
+            return;
+        }
+        change.give = match change.give.contains(SegmentId::HOME) {
+            true => change.give.union(&tied),
+            false => change.give.without(&tied),
+        };
+    }
+
     pub(super) fn owns(&self, segment: SegmentId) -> bool {
         self.segments.set.contains(segment)
     }

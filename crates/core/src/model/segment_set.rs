@@ -50,6 +50,11 @@ impl SegmentSet {
         Self(std::array::from_fn(|word| self.0[word] & !other.0[word]))
     }
 
+    /// What is in both sets.
+    pub fn within(&self, other: &Self) -> Self {
+        Self(std::array::from_fn(|word| self.0[word] & other.0[word]))
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = SegmentId> + '_ {
         (0..SegmentId::COUNT)
             .map(SegmentId)

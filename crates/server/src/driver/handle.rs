@@ -12,7 +12,7 @@ use drumtower_core::engine::{
     Command, Figures, Hindrance, QueueView, Refusal, Reply, StreamId, ToWorker, WorkerEvent,
     WorkerView,
 };
-use drumtower_core::model::{Actor, JobId, LockRef, Run, RunId};
+use drumtower_core::model::{Actor, JobId, LockRef, Run, RunId, SegmentSet};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::tap::{Fact, Tap};
@@ -145,6 +145,7 @@ pub enum Health {
 pub(super) struct Changed {
     pub(super) tokens: watch::Receiver<u64>,
     pub(super) settings: watch::Receiver<u64>,
+    pub(super) owned: watch::Receiver<SegmentSet>,
 }
 
 #[derive(Clone)]
@@ -337,6 +338,11 @@ impl Handle {
         self.changed.settings.clone()
     }
 
+    /// The segments that this server owns, as far as it knows.
+    pub fn owned(&self) -> watch::Receiver<SegmentSet> {
+        self.changed.owned.clone()
+    }
+
     /// Stops the loop: what was accepted is committed first.
     pub async fn stop(&self) {
         let (done, stopped) = oneshot::channel();
@@ -424,6 +430,7 @@ mod tests {
         let changed = Changed {
             tokens: changes.clone(),
             settings: changes,
+            owned: watch::channel(SegmentSet::ALL).1,
         };
         let vitals = Arc::default();
         let handle = Handle::new(

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use drumtower_core::engine::{
     Batch, Effect, Engine, Input, LoadRequest, Loaded, Step, StreamId, Ticket, WorkerEvent,
 };
-use drumtower_core::model::{MonoMs, Now};
+use drumtower_core::model::{MonoMs, Now, SegmentSet};
 use drumtower_store::Read;
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -88,6 +88,7 @@ pub(super) struct Surroundings<'a> {
     pub(super) outlet: &'a mut Outlet,
     pub(super) vitals: &'a Vitals,
     pub(super) health: &'a watch::Sender<Health>,
+    pub(super) owned: &'a watch::Sender<SegmentSet>,
     /// Left for the life after this one.
     pub(super) believed_offset: &'a mut Option<i64>,
     /// Whether others may take over what this server owns.

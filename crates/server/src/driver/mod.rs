@@ -27,7 +27,7 @@ use std::thread;
 use std::time::Duration;
 
 use drumtower_core::engine::{self, Boot, Engine};
-use drumtower_core::model::{Home, Member};
+use drumtower_core::model::{Home, Member, SegmentSet};
 use drumtower_store::{Read, Store};
 use tokio::sync::{mpsc, watch};
 
@@ -97,6 +97,7 @@ pub fn start(
     let (health, healthy) = watch::channel(Health::Starting);
     let (tokens, tokens_changed) = watch::channel(0);
     let (settings, settings_changed) = watch::channel(0);
+    let (owned, owned_changed) = watch::channel(SegmentSet::NONE);
     let watchers = Watchers::default();
     let vitals = Arc::new(Vitals::default());
     let writer = Writer::start(
@@ -119,6 +120,7 @@ pub fn start(
         outlet,
         vitals: Arc::clone(&vitals),
         health,
+        owned,
         believed_offset: None,
         is_shared,
     };
@@ -132,6 +134,7 @@ pub fn start(
     let changed = Changed {
         tokens: tokens_changed,
         settings: settings_changed,
+        owned: owned_changed,
     };
     Ok(Handle::new(
         inbox, stop, watchers, healthy, changed, tap, vitals,
@@ -149,6 +152,7 @@ struct Driver {
     outlet: Outlet,
     vitals: Arc<Vitals>,
     health: watch::Sender<Health>,
+    owned: watch::Sender<SegmentSet>,
     /// What the last life believed of the wall clock: a step that it held back is not believed for its end.
     believed_offset: Option<i64>,
     /// Whether others may take over what this server owns.
@@ -205,6 +209,7 @@ impl Driver {
         let took_ms = began.elapsed().as_millis();
         tracing::info!(took_ms, "read from the store");
         self.performer.look_again();
+        self.owned.send_replace(engine.owned());
         self.health.send_replace(Health::Ready);
         let around = Surroundings {
             options: &self.options,
@@ -217,6 +222,7 @@ impl Driver {
             outlet: &mut self.outlet,
             vitals: &self.vitals,
             health: &self.health,
+            owned: &self.owned,
             believed_offset: &mut self.believed_offset,
             is_shared: self.is_shared,
         };

@@ -197,6 +197,7 @@ fn expected_bytes(message: &wire::ServerMessage) -> usize {
             let task = assign.task.as_ref().map_or(SMALL, task::expected_bytes);
             4 * SMALL + assign.params.len() + assign.idempotency_key.len() + task
         }
+        Some(Body::Renew(renew)) => SMALL * (1 + renew.elsewhere.len()),
         _ => SMALL,
     }
 }

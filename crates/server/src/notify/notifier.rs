@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use drumtower_core::model::{JobId, WallMs};
+use drumtower_core::model::{JobId, SegmentSet, WallMs};
 use drumtower_store::Read;
 use tokio::sync::watch as channel;
 use tokio::task::JoinSet;
@@ -30,6 +30,8 @@ const SENDING: usize = 16;
 const SUSPECTS: usize = 1000;
 /// Ends are stamped before they are committed: what lies this close before the cursor is looked at again.
 const OVERLAP_MS: i64 = 5000;
+/// Longer than it takes until somebody has the segments of a server that is gone.
+const TAKEN_OVER_WITHIN_MS: i64 = 20_000;
 /// Runs that are known to have been told of after a restart.
 const TOLD_KEPT: usize = 2000;
 /// Runs that were too many to watch are looked for again after so long.
@@ -42,6 +44,8 @@ pub struct Notifier {
     reader: Arc<dyn Read>,
     facts: Subscription,
     settings: channel::Receiver<u64>,
+    /// Whose runs are this server's to tell of.
+    owned: channel::Receiver<SegmentSet>,
     pace: Pace,
     watch: Watch,
     rules: Rules,
@@ -73,6 +77,7 @@ impl Notifier {
             reader,
             facts: handle.tap().subscribe(Interest::Committed),
             settings: handle.settings_changed(),
+            owned: handle.owned(),
             pace: Pace {
                 per_hour: options.per_hour,
             },
@@ -109,6 +114,13 @@ impl Notifier {
                     }
                 },
                 Ok(()) = self.settings.changed() => self.read_settings().await,
+                // What came with segments from another server is this one's to tell of from here on, and what that one may not
+                // have come to tell of.
+                Ok(()) = self.owned.changed() => {
+                    self.cursor = self.cursor.min(now().plus(-TAKEN_OVER_WITHIN_MS));
+                    self.heal().await;
+                    self.watch_waiting(self.late_through).await;
+                }
                 Some(sent) = self.sending.join_next() => self.sent(sent.ok()),
                 _ = ticks.tick() => self.tick().await,
             }
@@ -171,8 +183,10 @@ impl Notifier {
         let found = self
             .read(move |store| heal::ended_since(store, from, &failing))
             .await;
+        let owned = *self.owned.borrow_and_update();
+        let own = |(run, _): &&heal::Found| owned.contains(run.id.segment());
         let mut events = Vec::new();
-        for (run, job) in &found {
+        for (run, job) in found.iter().filter(own) {
             let sighting = Sighting::of_run(run, job);
             let (event, _) = self.watch.see(&sighting);
             events.extend(event);
@@ -186,18 +200,24 @@ impl Notifier {
         self.watch.begin_completing();
         self.completed = Instant::now();
         let found = self.read(heal::waiting).await;
-        for (run, job) in &found {
+        let owned = *self.owned.borrow();
+        let own = |(run, _): &&heal::Found| owned.contains(run.id.segment());
+        for (run, job) in found.iter().filter(own) {
             self.watch.wait(&Sighting::of_run(run, job), judged);
         }
     }
 
     async fn judge_waiting(&mut self, suspects: Vec<Suspect>) {
         self.learn(suspects.iter().map(|it| it.job.id)).await;
+        let owned = *self.owned.borrow();
         for suspect in suspects {
             let thresholds = self.rules.thresholds(&suspect.job);
             let events = suspect.judge(&thresholds);
             self.watch.judged(&suspect, &thresholds);
-            events.into_iter().for_each(|event| self.tell(&event));
+            // Of one that went to another server nobody hears here whether it has started.
+            if owned.contains(suspect.job.id.segment()) {
+                events.into_iter().for_each(|event| self.tell(&event));
+            }
         }
     }
 

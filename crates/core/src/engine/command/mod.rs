@@ -45,11 +45,13 @@ impl Engine {
         actor: Actor,
         command: Command,
     ) -> Step {
-        if let Command::PutJob { spec, .. } = &command {
-            self.tie(&spec.ties());
-        }
         let elsewhere = command.segments().without(&self.segments.owned());
         if !elsewhere.is_empty() {
+            if let Command::PutJob { spec, .. } = &command
+                && spec.check().is_ok()
+            {
+                self.tie(&spec.ties());
+            }
             let reply = Err(Refusal::Elsewhere(Box::new(elsewhere)));
             self.effect(Effect::Reply { ticket, reply });
             return Step::Done;

@@ -29,6 +29,7 @@ impl Engine {
             name: spec.name.clone(),
         };
         self.check_before(&name, &spec)?;
+        self.tie(&spec.ties());
         match (self.jobs.named(&name), condition) {
             (None, Condition::Revision(_)) => Err(Refusal::NoSuchJob(name)),
             (None, Condition::Any | Condition::Absent) => self.create_job(now, actor, spec),

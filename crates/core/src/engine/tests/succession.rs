@@ -190,6 +190,34 @@ fn what_came_back_before_the_worker_knew_is_said_again() {
 }
 
 #[test]
+fn what_was_tied_since_the_plan_stays_with_the_first_segment_or_goes_with_it() {
+    let mut world = world();
+    world.put(noop("a"));
+    let mut follower = noop("b");
+    follower["after"] = serde_json::json!({"jobs": ["a"]});
+    let plan = |give| Transfer {
+        give,
+        ..Transfer::default()
+    };
+    let mut away = plan(segment_of("b"));
+    world.engine.keep_tied(&mut away);
+    assert_eq!(away.give, segment_of("b"), "it is tied to nothing yet");
+    world.put(follower);
+    world.engine.keep_tied(&mut away);
+    assert!(away.give.is_empty(), "{away:?}");
+    let home: SegmentSet = [SegmentId::HOME].into_iter().collect();
+    let mut with_all = plan(home);
+    world.engine.keep_tied(&mut with_all);
+    let tied = segment_of("a").union(&segment_of("b"));
+    assert_eq!(with_all.give, home.union(&tied));
+    // Whoever has not the first segment gives what is tied to whoever has.
+    world.move_segments(home, SegmentSet::NONE);
+    let mut after = plan(segment_of("b"));
+    world.engine.keep_tied(&mut after);
+    assert_eq!(after.give, segment_of("b"));
+}
+
+#[test]
 fn credit_that_lies_elsewhere_is_asked_for_once() {
     let mut world = world();
     world.put(noop("a"));

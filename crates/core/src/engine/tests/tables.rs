@@ -26,6 +26,7 @@ pub(super) struct Tables {
     pub(super) rates: BTreeMap<GateKey, RateRow>,
     pub(super) locks: BTreeMap<LockRef, LockRow>,
     pub(super) drains: BTreeMap<WorkerRef, DrainRow>,
+    pub(super) ties: SegmentSet,
     pub(super) audit: BTreeMap<AuditId, AuditEntry>,
     pub(super) letters: BTreeMap<RunId, Run>,
     pub(super) breakers: BTreeMap<JobId, BreakerRow>,
@@ -121,6 +122,7 @@ impl Tables {
                 None => self.locks.remove(&lock),
             };
         }
+        self.ties = self.ties.union(&changes.ties);
         for (workers, row) in changes.drains {
             match row {
                 Some(row) => self.drains.insert(workers, row),

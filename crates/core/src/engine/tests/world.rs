@@ -113,7 +113,7 @@ impl World {
             queues: tables.queues.values().cloned().collect(),
             rates: tables.rates.clone().into_iter().collect(),
             locks: tables.locks.values().cloned().collect(),
-            ties: SegmentSet::ALL,
+            ties: tables.ties,
             drains: tables.drains.values().cloned().collect(),
             first_start_by: tables.parked_starts().first().map(|(by, _)| *by),
             jobs: jobs

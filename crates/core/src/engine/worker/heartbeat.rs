@@ -101,7 +101,8 @@ impl Engine {
         let (held, mut elsewhere): (Vec<_>, Vec<_>) = named.iter().copied().partition(ours);
         let unheard = held.iter().filter(|it| worker.unheard.remove(it));
         elsewhere.extend(unheard);
-        worker.unheard.retain(|it| elsewhere.contains(it));
+        let named: BTreeSet<AttemptRef> = elsewhere.iter().copied().collect();
+        worker.unheard.retain(|it| named.contains(it));
         (held, elsewhere)
     }
 

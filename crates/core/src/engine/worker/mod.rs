@@ -15,6 +15,9 @@ use crate::model::{Now, ProcessId};
 
 use super::{AttemptRef, Engine, StreamId, WorkerEvent};
 
+/// Attempts of other servers that are remembered of a worker: as many as one may run at once.
+const UNHEARD: usize = 20_000;
+
 pub(super) use report_progress::Reports;
 
 impl Engine {
@@ -50,16 +53,17 @@ impl Engine {
         }
     }
 
-    /// Whether a worker that keeps a stream to each server speaks of what another one owns. It is not heard then, and has to say
-    /// it again should the segment come back on the same stream.
+    /// Whether a worker speaks of what another server owns. It is not heard then, and nothing is acknowledged: it says it again
+    /// to whoever it is told to, or on another stream. One that keeps a stream to each server has to do so too should the
+    /// segment come back on this one.
     fn is_for_another(&mut self, process: ProcessId, attempt: AttemptRef) -> bool {
         if self.segments.owned().contains(attempt.run.segment()) {
             return false;
         }
         let worker = self.fleet.expect_mut(process);
-        if worker.hello.links {
+        if worker.hello.links && worker.unheard.len() < UNHEARD {
             worker.unheard.insert(attempt);
         }
-        worker.hello.links
+        true
     }
 }

@@ -11,11 +11,11 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use drumtower_core::engine::{Boot, Engine, Input, Transfer};
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::spawn_blocking;
 
 use super::super::boot::Taken;
 use super::super::handle::Unavailable;
@@ -77,7 +77,9 @@ impl Life<'_> {
         let (reader, looks) = (Arc::clone(self.around.reader), self.shares.looks.clone());
         let (me, engine) = (self.engine.session(), self.engines);
         let known = self.shares.definitions;
-        spawn_blocking(move || {
+        // On a thread of its own: however much is being read, a server that is gone is to be noticed.
+        let looking = thread::Builder::new().name("drumtower-look".into());
+        let looking = looking.spawn(move || {
             let look = Look::around(reader.as_ref(), me, known);
             if let Err(error) = &look {
                 tracing::debug!(%error, "the other servers cannot be seen");
@@ -85,6 +87,7 @@ impl Life<'_> {
             let look = look.ok();
             let _ = looks.try_send(Seen { engine, look });
         });
+        self.shares.looking = looking.is_ok();
     }
 
     /// How long the loop may sleep before the next look.
@@ -127,8 +130,12 @@ impl Life<'_> {
     }
 
     /// Moves segments and goes on with an engine for what is owned then.
-    pub(super) async fn change_share(&mut self, change: Transfer) -> Result<(), Unavailable> {
+    pub(super) async fn change_share(&mut self, mut change: Transfer) -> Result<(), Unavailable> {
         let began = Instant::now();
+        self.engine.keep_tied(&mut change);
+        if change.is_nothing() {
+            return Ok(());
+        }
         let changes = self.engine.moves(&change);
         let taken = Taken {
             session: changes.session,
@@ -160,6 +167,7 @@ impl Life<'_> {
         let (options, now) = (self.around.options.engine.clone(), self.around.clock.now());
         self.engine = guarded(move || Engine::succeed(options, now, boot, legacy))?;
         self.engines += 1;
+        self.around.owned.send_replace(taken.segments);
         self.around.performer.look_again();
         let (took_ms, segments) = (began.elapsed().as_millis(), taken.segments.len());
         tracing::info!(
