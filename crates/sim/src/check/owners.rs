@@ -84,7 +84,7 @@ impl World {
 
     pub(super) fn check_owners(&mut self, changes: &ChangeSet) {
         let (me, now) = (changes.session, self.store_now());
-        for id in &changes.revoke {
+        for id in changes.revoke.iter().filter(|id| **id != me) {
             self.revoked(*id, now);
         }
         let known = self.checks.owners.sessions.get_mut(&me);
@@ -117,6 +117,12 @@ impl World {
         }
         for row in changes.segments.values() {
             self.checks.moved(me, row);
+        }
+        // Who leaves ends its session with its last commit.
+        if changes.revoke.contains(&me)
+            && let Some(row) = self.checks.owners.sessions.get_mut(&me)
+        {
+            row.revoked = true;
         }
     }
 

@@ -126,11 +126,20 @@ impl World {
         Ok(())
     }
 
-    fn change_share(&mut self, server: usize, life: Life, change: Transfer) -> Result<(), String> {
+    fn change_share(
+        &mut self,
+        server: usize,
+        life: Life,
+        mut change: Transfer,
+    ) -> Result<(), String> {
         let Some(live) = self.servers[server].live(life) else {
             return Ok(());
         };
         let engine = &live.engine;
+        engine.keep_tied(&mut change);
+        if change.is_nothing() {
+            return Ok(());
+        }
         let changes = guarded(|| engine.moves(&change))?;
         let taken = Taken {
             session: changes.session,
