@@ -11,8 +11,8 @@ use drumtower_core::fault::{self, Fault};
 use drumtower_sim::Story;
 use drumtower_sim::campaign::Campaign;
 
-/// So many worlds are enough for each.
-const WORLDS: u64 = 400;
+/// So many worlds are enough for each; most are found within a hundred.
+const WORLDS: u64 = 2_000;
 /// Worlds that are tried around the one of the table: two happen at a time, so it may name a neighbour.
 const AROUND: u64 = 2;
 
