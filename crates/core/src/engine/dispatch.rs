@@ -8,7 +8,8 @@ use crate::model::{
 };
 use crate::placement;
 
-use super::fleet::{Held, Members, Worker};
+use super::fleet::{Held, Members};
+use super::in_a_row::Row;
 use super::lines::{Head, LineIx, Waiting};
 use super::{Assign, AttemptRef, Effect, Engine, ToWorker};
 
@@ -71,37 +72,53 @@ impl Engine {
             self.fail_start(now, run);
             return;
         }
+        let in_row = self.next_in_row(now, ix, run);
+        let Some(process) = in_row.or_else(|| self.choose(ix, run)) else {
+            self.back_in_line(ix, run);
+            return;
+        };
+        if self.has_room(now, ix, process) {
+            self.assign(now, run, process);
+        } else {
+            self.step_out(process, ix);
+            self.back_in_line(ix, run);
+        }
+    }
+
+    /// The worker that the run before went to, where this one may follow it there.
+    fn next_in_row(&mut self, now: Now, ix: LineIx, run: RunId) -> Option<ProcessId> {
+        let run = &self.runs.expect(run).run;
+        let follows = lost_by(run).is_none() && self.jobs.expect(run.job).pace.is_brief();
+        let row = self.lines.line_mut(ix).row.as_mut().filter(|_| follows)?;
+        let process = row.next(self.taken)?;
+        self.has_room(now, ix, process).then_some(process)
+    }
+
+    fn has_room(&self, now: Now, ix: LineIx, process: ProcessId) -> bool {
+        let weight = self.lines.line(ix).requirement.weight;
+        let worker = self.fleet.get(process);
+        worker.is_some_and(|worker| worker.has_room(weight, &self.options.terms, now.mono))
+    }
+
+    /// One of the members of the line, by the job's policy.
+    fn choose(&mut self, ix: LineIx, run: RunId) -> Option<ProcessId> {
+        let resident = self.runs.expect(run);
         let policy = resident.compiled.version.spec.placement;
         let lost_by = lost_by(&resident.run);
         let line = self.lines.line_mut(ix);
         line.turn += 1;
         let turn = line.turn;
         let line = self.lines.line(ix);
-        let Some(chosen) = placement::pick(
-            policy,
-            &Members {
-                fleet: &self.fleet,
-                line,
-            },
-            turn,
-        ) else {
-            self.back_in_line(ix, run);
-            return;
-        };
+        let fleet = &self.fleet;
+        let chosen = placement::pick(policy, &Members { fleet, line }, turn)?;
         let members = line.members();
         let process = match lost_by {
             // Something of the lost attempt may be left there. With nobody else in line it is still the best there is.
             Some(lost_by) if members[chosen] == lost_by => members[(chosen + 1) % members.len()],
             _ => members[chosen],
         };
-        let (terms, weight) = (&self.options.terms, line.requirement.weight);
-        let has_room = |worker: &Worker| worker.has_room(weight, terms, now.mono);
-        if self.fleet.get(process).is_some_and(has_room) {
-            self.assign(now, run, process);
-        } else {
-            self.step_out(process, ix);
-            self.back_in_line(ix, run);
-        }
+        self.lines.line_mut(ix).row = Some(Row::behind(process, self.taken));
+        Some(process)
     }
 
     /// Puts a resident run back where it was taken from.

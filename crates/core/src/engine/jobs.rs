@@ -15,6 +15,7 @@ use crate::schedule::Schedule;
 use crate::wheel;
 
 use super::calendars::View;
+use super::in_a_row::Pace;
 use super::{Effect, Engine, JobRef, Refusal};
 
 /// One version of a definition, with everything that is computed from it once.
@@ -165,6 +166,7 @@ pub(super) struct Job {
     pub(super) edition: u64,
     /// Runs of it that are held in memory.
     pub(super) resident_runs: u32,
+    pub(super) pace: Pace,
     /// The last batch that changed anything of it.
     pub(super) changed: u64,
     /// It stands in the queue of those that may leave memory.
@@ -199,6 +201,7 @@ impl Job {
             timer: None,
             edition,
             resident_runs: 0,
+            pace: Pace::default(),
             changed: 0,
             idle: false,
             kept_until: MonoMs(0),

@@ -18,6 +18,7 @@ use std::sync::Arc;
 use crate::fault::{Fault, armed};
 use crate::model::{Limits, ProcessId, Requirement, Run, RunId};
 
+use super::in_a_row::Row;
 use super::jobs::Compiled;
 use super::lot::Lot;
 use super::pens::PenId;
@@ -99,6 +100,8 @@ pub(super) struct Line {
     places: BTreeMap<ProcessId, usize>,
     /// Counts picks, for placement.
     pub(super) turn: u64,
+    /// Who is given brief runs in a row.
+    pub(super) row: Option<Row>,
     lot: Lot,
     /// It is among those that may leave, and has been needed since the last look at them.
     may_leave: bool,
@@ -183,6 +186,7 @@ impl Lines {
             members: Vec::new(),
             places: BTreeMap::new(),
             turn: 0,
+            row: None,
             lot: Lot::default(),
             may_leave: false,
             needed: true,

@@ -41,6 +41,7 @@ mod follow_job;
 mod gates;
 mod health;
 mod hold_backfill;
+mod in_a_row;
 mod input;
 mod isolate;
 mod jobs;

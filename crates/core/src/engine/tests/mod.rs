@@ -14,6 +14,7 @@ mod drains;
 mod fires;
 mod hazards;
 mod health;
+mod in_a_row;
 mod leases;
 mod letters;
 mod limits;

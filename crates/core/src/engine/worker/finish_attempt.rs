@@ -56,6 +56,10 @@ impl Engine {
             log: finished.log,
         });
         run.result = finished.result;
+        self.jobs
+            .expect_mut(run.job)
+            .pace
+            .note(finished.duration_ms);
         self.release_attempt(process, attempt);
         self.note_survival(now, process);
         self.conclude(now, attempt.run);
