@@ -159,6 +159,8 @@ pub enum Fault {
     ArrivalNotAwaited,
     /// Credit that was recalled counts as back before the answer.
     CreditLentTwice,
+    /// A server that grants shorter leases than those before it waits no longer than its own.
+    OldTermForgotten,
 }
 
 impl Fault {
@@ -239,6 +241,7 @@ impl Fault {
         Self::ForeignEndAcknowledged,
         Self::ArrivalNotAwaited,
         Self::CreditLentTwice,
+        Self::OldTermForgotten,
     ];
 
     /// As it is called on the command line.
@@ -320,6 +323,7 @@ impl Fault {
             Self::ForeignEndAcknowledged => "foreign-end-acknowledged",
             Self::ArrivalNotAwaited => "arrival-not-awaited",
             Self::CreditLentTwice => "credit-lent-twice",
+            Self::OldTermForgotten => "old-term-forgotten",
         }
     }
 }

@@ -288,6 +288,8 @@ pub trait Read: Send + Sync {
     fn segments(&self) -> Result<Vec<SegmentRow>, Error>;
     /// Every session that is not revoked, and the database's clock, by which they end.
     fn sessions(&self) -> Result<(WallMs, Vec<SessionRow>), Error>;
+    /// The longest lease that any session granted which had not ended at `since`, ended ones too; 0 when there was none.
+    fn longest_lease(&self, since: WallMs) -> Result<u64, Error>;
     /// Who owns how much, by session: a row for each owner, however many segments there are.
     fn owners(&self) -> Result<Vec<Owner>, Error> {
         let mut owners = BTreeMap::<SessionId, SegmentSet>::new();

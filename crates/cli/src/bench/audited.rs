@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use drumtower_audit::check::{Journaled, Options};
-use drumtower_core::model::WallMs;
-use drumtower_store::{Address, Read, sqlite};
+use drumtower_core::model::{SessionId, WallMs};
+use drumtower_store::{Address, Read, Store, sqlite};
 use serde_json::{Value, json};
 
 use crate::failure::{Failure, Result};
@@ -36,11 +36,7 @@ pub fn check<T>(
 ) -> Result<(Audited, T)> {
     super::progress(|| "auditing".to_owned());
     let (mut writer, reader) = address.open(data, sqlite::Options::default())?;
-    let commits = writer
-        .live_sessions()?
-        .iter()
-        .map(|session| session.seq)
-        .sum();
+    let commits = commits(writer.as_mut())?;
     let wall = |us: u64| WallMs(i64::try_from(us / 1000).unwrap_or(i64::MAX));
     let options = Options {
         now: scope.until_us.map(wall),
@@ -56,6 +52,18 @@ pub fn check<T>(
     let report = drumtower_audit::check(&journals, reader.as_ref(), &options)?;
     let read = read(reader.as_ref())?;
     Ok((Audited { report, commits }, read))
+}
+
+/// The commits of all sessions that there were; those of servers that left are revoked and still there.
+fn commits(store: &mut dyn Store) -> Result<u64> {
+    let mut commits = 0;
+    for id in 1.. {
+        let Some(session) = store.session(SessionId(id))? else {
+            break;
+        };
+        commits += session.seq;
+    }
+    Ok(commits)
 }
 
 /// What it looked at and what it found, with some examples.

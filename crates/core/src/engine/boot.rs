@@ -7,9 +7,11 @@
 use std::collections::BTreeMap;
 
 use crate::change::ChangeSet;
+use crate::fault::{Fault, armed};
+use crate::lease::Terms;
 use crate::model::{
     BackfillRow, CalendarVersion, Counters, DrainRow, Ending, Epoch, GateKey, JobRecord,
-    JobVersion, LockRow, NamespaceName, Now, QueueRow, RateRow, Run, RunState, SegmentId,
+    JobVersion, LockRow, MonoMs, NamespaceName, Now, QueueRow, RateRow, Run, RunState, SegmentId,
     SegmentRow, SegmentSet, SessionId, SettingRow, SweepCause, SweepRow, TokenRow, WallMs,
 };
 use crate::wheel::Wheel;
@@ -61,6 +63,8 @@ pub struct Boot {
     pub rates: Vec<(GateKey, RateRow)>,
     /// Every lock that is held.
     pub locks: Vec<LockRow>,
+    /// The longest lease that a session before this one may have granted; workers go on by it whatever is granted now.
+    pub lease_ms: u64,
     /// Segments that belong together.
     pub ties: SegmentSet,
     /// Every drain that is in force.
@@ -216,7 +220,7 @@ impl Engine {
             engine.revive_drain(row);
         }
         for run in boot.active {
-            engine.revive(now, run);
+            engine.revive(now, run, boot.lease_ms);
         }
         for row in boot.backfills {
             engine.revive_backfill(now, row);
@@ -244,7 +248,7 @@ impl Engine {
     }
 
     /// A run that was ready or leased when the last engine ended.
-    fn revive(&mut self, now: Now, run: Run) {
+    fn revive(&mut self, now: Now, run: Run, lease_ms: u64) {
         let id = run.id;
         let compiled = self.pinned(run.job, run.job_version);
         let leased = run.current_attempt().map(|attempt| {
@@ -263,11 +267,7 @@ impl Engine {
             (RunState::Pending, None) => self.enter_line(id, Enter::Kept),
             (RunState::Scheduled | RunState::Running, Some((worker, process, attempt, fence))) => {
                 self.expect_worker(now, &worker, process);
-                // Nobody else gave it out where one server is all there is.
-                let arrives_by = match self.options.idle_commit_ms {
-                    Some(_) => self.options.terms.over_at(now.mono),
-                    None => now.mono,
-                };
+                let arrives_by = self.may_run_until(now, lease_ms);
                 let attempts = &mut self.fleet.expect_mut(process).attempts;
                 attempts.entry(id).or_insert(Held {
                     attempt,
@@ -282,6 +282,21 @@ impl Engine {
                 "{id} is {} in the active table with an attempt that does not fit",
                 state.as_str()
             ),
+        }
+    }
+
+    /// Until when an attempt of an engine before this one may run, or come to its worker, whatever this one grants.
+    fn may_run_until(&self, now: Now, lease_ms: u64) -> MonoMs {
+        let own = &self.options.terms;
+        let is_longer = lease_ms > own.lease_ms && !armed(Fault::OldTermForgotten);
+        let granted = Terms {
+            lease_ms: if is_longer { lease_ms } else { own.lease_ms },
+            ..*own
+        };
+        // Nobody else gave it out where one server is all there is: from now on its worker is heard of, or not, here.
+        match self.options.idle_commit_ms {
+            None if !is_longer => now.mono,
+            _ => granted.over_at(now.mono),
         }
     }
 }

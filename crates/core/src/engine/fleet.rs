@@ -27,7 +27,8 @@ pub(super) struct Held {
     pub(super) fence: Fence,
     /// The stream and position it was sent on; `None` when the worker named it itself, or before a restart.
     pub(super) sent: Option<(StreamId, u64)>,
-    /// Another server gave it out: until then it may still arrive.
+    /// It was given out before this engine lived: until then it may still arrive, from another server, or run by a longer
+    /// lease than this engine grants.
     pub(super) arrives_by: MonoMs,
 }
 

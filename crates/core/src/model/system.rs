@@ -4,6 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::lease::Terms;
+
 use super::{Actor, Epoch, Home, NamespaceName, RunId, SegmentId, SessionId, TokenId, WallMs};
 
 /// The one row that says what this store is.
@@ -31,6 +33,8 @@ pub struct Member {
     pub version: String,
     /// Where it keeps the output of runs; `None` when it has no others.
     pub home: Option<Home>,
+    /// The longest that a worker goes on by what it grants.
+    pub lease_ms: u64,
 }
 
 impl Member {
@@ -41,6 +45,7 @@ impl Member {
             address: None,
             version: String::new(),
             home: None,
+            lease_ms: Terms::default().lease_ms,
         }
     }
 }

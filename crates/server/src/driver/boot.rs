@@ -165,6 +165,7 @@ pub fn read(reader: &dyn Read, taken: Taken) -> Result<Boot, Error> {
         locks: only(reader.locks(None, None, usize::MAX)?, |row| {
             within.contains(row.lock.segment())
         }),
+        lease_ms: longest_lease(reader)?,
         ties: reader.ties()?,
         drains: reader.drains()?,
         first_start_by: reader
@@ -185,6 +186,15 @@ pub fn read(reader: &dyn Read, taken: Taken) -> Result<Boot, Error> {
         new_time_zones: new_time_zones(reader)?,
         believed_offset: None,
     })
+}
+
+/// Sessions that ended before have left nothing that still runs. Much longer than any lease, as wall clocks are set.
+const LEASES_OVER_MS: i64 = 3_600_000;
+
+/// What sessions before may have granted.
+fn longest_lease(reader: &dyn Read) -> Result<u64, Error> {
+    let (clock, _) = reader.sessions()?;
+    reader.longest_lease(clock.plus(-LEASES_OVER_MS))
 }
 
 /// The rows that `ours` says yes to.

@@ -66,6 +66,7 @@ impl Options {
             address: self.address.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             home: self.home,
+            lease_ms: self.engine.terms.lease_ms,
         }
     }
 }

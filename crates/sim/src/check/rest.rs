@@ -25,7 +25,7 @@ impl World {
                 stepped
             },
             clock_back_ms: apart,
-            lease_ms: i64::try_from(self.servers[0].options.terms.lease_ms).unwrap_or(i64::MAX),
+            lease_ms: i64::try_from(self.plan.longest_lease_ms()).unwrap_or(i64::MAX),
             journaled: Journaled::All,
             settled: true,
             ..Options::default()

@@ -34,6 +34,8 @@ pub struct Plan {
     pub troubles: Vec<(At, Trouble)>,
     /// The usual way of a message, at most.
     pub latency_us: u64,
+    /// Each start of a server draws one of these; all grant the same where this is empty.
+    pub terms: Vec<Terms>,
 }
 
 #[derive(Debug)]
@@ -64,6 +66,20 @@ const BEGINNINGS: &[&str] = &[
     "2026-12-31T23:55:00Z",
     "2028-02-28T23:57:00Z",
     "2027-04-30T21:56:00Z",
+];
+
+/// An administrator who cannot decide how long a worker may go on.
+const CHANGING_TERMS: &[Terms] = &[
+    Terms {
+        lease_ms: 6_000,
+        heartbeat_ms: 1_500,
+        kill_ms: 500,
+    },
+    Terms {
+        lease_ms: 45_000,
+        heartbeat_ms: 9_000,
+        kill_ms: 500,
+    },
 ];
 
 impl Plan {
@@ -124,7 +140,18 @@ impl Plan {
             calm_at,
             troubles,
             latency_us: *random.pick(&[300, 3_000, 40_000]),
+            terms: match random.chance(300) {
+                true => CHANGING_TERMS.to_vec(),
+                false => Vec::new(),
+            },
         }
+    }
+
+    /// The longest lease that any server grants.
+    pub fn longest_lease_ms(&self) -> u64 {
+        let servers = self.servers.iter().map(|server| server.options.terms);
+        let terms = servers.chain(self.terms.iter().copied());
+        terms.map(|terms| terms.lease_ms).max().unwrap_or(0)
     }
 }
 

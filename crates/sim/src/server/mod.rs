@@ -109,6 +109,9 @@ impl World {
             return self.push(self.weather.outage, Event::StartServer { server });
         }
         self.servers[server].believed_offset = None;
+        if !self.plan.terms.is_empty() {
+            self.servers[server].options.terms = *self.random.pick(&self.plan.terms);
+        }
         self.begin_life(server, 0);
     }
 
@@ -127,6 +130,7 @@ impl World {
         let alone = Member::alone(&self.servers[server].options.server.0);
         Member {
             address: self.is_cluster().then(|| address(server)),
+            lease_ms: self.servers[server].options.terms.lease_ms,
             ..alone
         }
     }

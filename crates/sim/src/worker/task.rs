@@ -226,7 +226,7 @@ impl World {
         deadline: MonoMs,
     ) {
         let mono = self.workers[worker].clock.mono(self.at);
-        let lease_ms = self.servers[0].options.terms.lease_ms;
+        let lease_ms = self.plan.longest_lease_ms();
         let sent = MonoMs(deadline.0.saturating_sub(lease_ms));
         let Some(live) = self.workers[worker].live(process) else {
             return;

@@ -240,7 +240,7 @@ impl World {
         }
         self.store_clock.set_right();
         let live = self.live_runs();
-        let lease_us = self.servers[0].options.terms.lease_ms * MS;
+        let lease_us = self.plan.longest_lease_ms() * MS;
         // One after the other, each at the slowest rate and tried again.
         let work_us = live as u64 * (4 * self.plan.figures.longest_task_ms * MS + 4 * SECOND);
         // What waits for its turn waits for every retry, and every probe of a breaker, of those before it.

@@ -211,6 +211,7 @@ pub fn members(world: &mut World) {
         address: Some("https://server-3:7070".to_owned()),
         version: "1.2.3".to_owned(),
         home: world.store().is_shared().then_some(Home(u64::MAX - 7)),
+        lease_ms: 44_000,
     };
     let id = world
         .store()
@@ -225,6 +226,9 @@ pub fn members(world: &mut World) {
     assert_eq!(seen, live);
     let left = live.last().map(|row| row.expires.since(now));
     assert!(left.is_some_and(|left| left <= 1_000), "by the same clock");
+    let longest = |since| world.read().longest_lease(since).expect("it is read");
+    assert_eq!(longest(now.plus(-60_000)), member.lease_ms);
+    assert_eq!(longest(now.plus(3_600_000)), 0, "all have ended before");
 }
 
 pub fn owners(world: &mut World) {

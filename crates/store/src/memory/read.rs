@@ -74,6 +74,12 @@ impl Read for Reader {
         Ok(((self.clock)(), live.cloned().collect()))
     }
 
+    fn longest_lease(&self, since: WallMs) -> Result<u64, Error> {
+        let state = lock(&self.state);
+        let recent = state.sessions.values().filter(|row| row.expires >= since);
+        Ok(recent.map(|row| row.member.lease_ms).max().unwrap_or(0))
+    }
+
     fn ties(&self) -> Result<SegmentSet, Error> {
         match self.shared {
             true => Ok(lock(&self.state).ties),

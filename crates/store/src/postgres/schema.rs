@@ -315,4 +315,6 @@ const VERSION_3: &[&str] = &[
     // share is not looked up: all of theirs stay together.
     "CREATE TABLE tie(segment smallint PRIMARY KEY)",
     "INSERT INTO tie SELECT DISTINCT ((id >> 12) & 1023)::smallint FROM job",
+    // How long workers go on by what the session granted.
+    "ALTER TABLE session ADD COLUMN lease bigint NOT NULL DEFAULT 15000",
 ];

@@ -271,12 +271,13 @@ impl Store for Writer {
             writer.set_limits(link, extend_ms).await?;
             let now = first(link.rows(CLOCK, &[]).await?, clock)?;
             writer.partitions.make_ahead(link, now).await?;
-            let sql = "INSERT INTO session(server, address, version, home, seq, expires, revoked)
-                       VALUES($1, $2, $3, $4, 0, (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $5::bigint, false) RETURNING id";
+            let sql = "INSERT INTO session(server, address, version, home, lease, seq, expires, revoked)
+                       VALUES($1, $2, $3, $4, $6, 0, (extract(epoch FROM clock_timestamp()) * 1000)::bigint + $5::bigint, false) RETURNING id";
             let server: &str = &member.server.0;
             let home = member.home.map(|home| home.0 as i64);
-            let values: [&(dyn tokio_postgres::types::ToSql + Sync); 5] =
-                [&server, &member.address, &member.version, &home, &extend_ms];
+            let lease = i64::try_from(member.lease_ms).unwrap_or(i64::MAX);
+            let values: [&(dyn tokio_postgres::types::ToSql + Sync); 6] =
+                [&server, &member.address, &member.version, &home, &extend_ms, &lease];
             let made = |row: &Row| Ok(SessionId(row.try_get::<_, i64>(0)? as u64));
             first(link.rows(sql, &values).await?, made)
         })
@@ -302,7 +303,7 @@ impl Store for Writer {
         let Ok(id) = i64::try_from(id.0) else {
             return Ok(None);
         };
-        let sql = "SELECT id, server, address, version, seq, expires, revoked, home, took FROM session WHERE id = $1";
+        let sql = "SELECT id, server, address, version, seq, expires, revoked, home, took, lease FROM session WHERE id = $1";
         self.ask(async |_, link| {
             let rows = link.rows(sql, &[&id]).await?;
             rows.first().map(session_row).transpose()
@@ -310,7 +311,7 @@ impl Store for Writer {
     }
 
     fn live_sessions(&mut self) -> Result<Vec<SessionRow>, Error> {
-        let sql = "SELECT id, server, address, version, seq, expires, revoked, home, took FROM session WHERE NOT revoked ORDER BY id";
+        let sql = "SELECT id, server, address, version, seq, expires, revoked, home, took, lease FROM session WHERE NOT revoked ORDER BY id";
         self.ask(async |_, link| link.rows(sql, &[]).await?.iter().map(session_row).collect())
     }
 
@@ -339,6 +340,7 @@ pub(super) fn session_row(row: &Row) -> Result<SessionRow, Error> {
             address: row.try_get(2)?,
             version: row.try_get(3)?,
             home: row.try_get::<_, Option<i64>>(7)?.map(|it| Home(it as u64)),
+            lease_ms: row.try_get::<_, i64>(9)? as u64,
         },
         seq: row.try_get::<_, i64>(4)? as u64,
         expires: WallMs(row.try_get(5)?),

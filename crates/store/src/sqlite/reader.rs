@@ -121,6 +121,12 @@ impl Read for Reader {
         Ok((Writer::now(), live))
     }
 
+    fn longest_lease(&self, since: WallMs) -> Result<u64, Error> {
+        let sql = "SELECT coalesce(max(lease), 0) FROM session WHERE expires >= ?1";
+        let longest = |row: &Row<'_>| Ok(row.get::<_, i64>(0)? as u64);
+        self.read(|conn| Ok(conn.prepare_cached(sql)?.query_row([since.0], longest)?))
+    }
+
     fn segments(&self) -> Result<Vec<SegmentRow>, Error> {
         let sql = "SELECT id, owner, epoch, id_mark FROM segment ORDER BY id";
         let segment = |row: &Row<'_>| {

@@ -8,7 +8,7 @@ pub const APPLICATION_ID: i32 = 0x4452_554d;
 
 /// The statements of each schema version, from 1.
 pub const MIGRATIONS: &[&[&str]] = &[
-    VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5, VERSION_6,
+    VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5, VERSION_6, VERSION_7,
 ];
 
 /// The schema version that this program writes.
@@ -259,4 +259,9 @@ const VERSION_6: &[&str] = &[
     "CREATE TABLE waits(job INTEGER PRIMARY KEY, body BLOB NOT NULL)",
     // Ends that followers have to be told of.
     "CREATE TABLE ending(run INTEGER PRIMARY KEY, body BLOB NOT NULL)",
+];
+
+const VERSION_7: &[&str] = &[
+    // How long workers go on by what the session granted.
+    "ALTER TABLE session ADD COLUMN lease INTEGER NOT NULL DEFAULT 15000",
 ];

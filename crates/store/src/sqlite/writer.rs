@@ -225,13 +225,14 @@ impl Store for Writer {
     fn begin_session(&mut self, member: &Member, extend_ms: i64) -> Result<SessionId, Error> {
         self.settle_doubt()?;
         let mut insert = self.conn.prepare_cached(
-            "INSERT INTO session(server, seq, expires, revoked, address, version) VALUES(?1, 0, ?2, 0, ?3, ?4)",
+            "INSERT INTO session(server, seq, expires, revoked, address, version, lease) VALUES(?1, 0, ?2, 0, ?3, ?4, ?5)",
         )?;
         let id = insert.insert(params![
             &*member.server.0,
             Self::now().plus(extend_ms).0,
             member.address,
-            member.version
+            member.version,
+            member.lease_ms as i64
         ])?;
         Ok(SessionId(id as u64))
     }
@@ -251,8 +252,7 @@ impl Store for Writer {
         let Ok(id) = i64::try_from(id.0) else {
             return Ok(None);
         };
-        let sql =
-            "SELECT id, server, seq, expires, revoked, address, version FROM session WHERE id = ?1";
+        let sql = "SELECT id, server, seq, expires, revoked, address, version, lease FROM session WHERE id = ?1";
         Ok(self
             .conn
             .prepare_cached(sql)?
@@ -274,7 +274,7 @@ impl Store for Writer {
 
 /// Every session that is not revoked.
 pub(super) fn live_sessions(conn: &Connection) -> Result<Vec<SessionRow>, Error> {
-    let sql = "SELECT id, server, seq, expires, revoked, address, version FROM session
+    let sql = "SELECT id, server, seq, expires, revoked, address, version, lease FROM session
                WHERE revoked = 0 ORDER BY id";
     let mut select = conn.prepare_cached(sql)?;
     let rows = select.query_map([], session_row)?;
@@ -289,6 +289,7 @@ fn session_row(row: &Row<'_>) -> rusqlite::Result<SessionRow> {
             address: row.get(5)?,
             version: row.get(6)?,
             home: None,
+            lease_ms: row.get::<_, i64>(7)? as u64,
         },
         seq: row.get::<_, i64>(2)? as u64,
         expires: WallMs(row.get(3)?),

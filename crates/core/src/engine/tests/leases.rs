@@ -77,6 +77,30 @@ fn a_new_owner_waits_a_whole_term_from_its_take_over() {
 }
 
 #[test]
+fn a_longer_lease_of_before_is_waited_for() {
+    let long = Terms::default();
+    let short = Terms {
+        lease_ms: 5_000,
+        heartbeat_ms: 1_000,
+        ..long
+    };
+    let (mut world, attempt) = one_assigned();
+    world.restart_granting(short);
+    // It names the attempt, so it holds a lease of before; then nothing more is heard.
+    world.worker(7, 2, 4, vec![attempt], 2);
+    world.event(2, WorkerEvent::Disconnected);
+    world.pass(long.over_at(MonoMs(0)).0 - 1);
+    world.commit();
+    assert!(
+        world.tables.active.contains_key(&attempt.run),
+        "its lease may still run"
+    );
+    world.pass(1);
+    world.commit();
+    assert!(world.tables.history.contains_key(&attempt.run));
+}
+
+#[test]
 fn a_worker_that_returns_after_a_restart_keeps_what_it_names() {
     let (mut world, attempt) = one_assigned();
     world.restart();

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use crate::lease::Terms;
 use crate::model::*;
 
 use super::super::*;
@@ -113,6 +114,7 @@ impl World {
             queues: tables.queues.values().cloned().collect(),
             rates: tables.rates.clone().into_iter().collect(),
             locks: tables.locks.values().cloned().collect(),
+            lease_ms: 0,
             ties: tables.ties,
             drains: tables.drains.values().cloned().collect(),
             first_start_by: tables.parked_starts().first().map(|(by, _)| *by),
@@ -162,6 +164,18 @@ impl World {
     /// The server dies and another engine boots from what was committed.
     pub(super) fn restart(&mut self) {
         self.engine = Self::boot(&self.tables, self.now, self.options.clone(), None);
+        self.under_way.clear();
+        self.commit();
+    }
+
+    /// The server is started anew and grants other leases than before.
+    pub(super) fn restart_granting(&mut self, terms: Terms) {
+        let before = std::mem::replace(&mut self.options.terms, terms);
+        let boot = Boot {
+            lease_ms: before.lease_ms,
+            ..Self::read(&self.tables, &SegmentSet::ALL, None)
+        };
+        self.engine = Engine::boot(self.options.clone(), self.now, boot);
         self.under_way.clear();
         self.commit();
     }

@@ -143,6 +143,7 @@ impl Engine {
                     }
                     None if now.mono < held.arrives_by
                         && worker.hello.links
+                        && !alone
                         && !armed(Fault::ArrivalNotAwaited) =>
                     {
                         Missing::OnItsWay
