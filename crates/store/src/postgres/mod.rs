@@ -39,6 +39,7 @@ use crate::Error;
 
 pub use migrate::{Migrated, migrate};
 pub use reader::Reader;
+pub use schema::KNOWN;
 pub use target::Target;
 pub use writer::Writer;
 

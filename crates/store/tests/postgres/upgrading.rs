@@ -19,14 +19,16 @@ fn a_store_of_version_1_is_upgraded_with_what_is_in_it() {
     let run = sample::run(0, 1, sample::job_id(1));
     done(writer.commit(&numbered(inserted(std::slice::from_ref(&run)), session, 1)));
     drop(writer);
-    // What version 2 added, taken away.
-    let back = "ALTER TABLE drumtower.session DROP COLUMN home, DROP COLUMN took;
+    // What versions 2 and 3 added, taken away.
+    let back =
+        "ALTER TABLE drumtower.session DROP COLUMN home, DROP COLUMN took, DROP COLUMN lease;
+                DROP TABLE drumtower.tie;
                 ALTER TABLE drumtower.meta DROP COLUMN definitions;
                 DROP TABLE drumtower.follower, drumtower.waits, drumtower.ending;
                 UPDATE drumtower.meta SET schema_version = 1, oldest_server = 1";
     cluster.sql(name, back).expect("it is as it was");
     let migrated = postgres::migrate(&target, None).expect("it is migrated");
-    assert_eq!((migrated.from, migrated.to), (1, 2));
+    assert_eq!((migrated.from, migrated.to), (1, postgres::KNOWN));
     let (mut writer, reader) = open(&target, small());
     let old = writer.session(session).expect("it is read").expect("a row");
     assert_eq!((old.took, old.member.home), (None, None));
