@@ -3,7 +3,7 @@
 //! - [`Site`]: a directory of its own for each test, with everything the test starts in it.
 //! - [`Server`], [`Worker`]: `drumtower serve`, `drumtower work` and workers built with the SDK, which can be killed,
 //!   stopped, frozen and started again on the same data.
-//! - [`Api`], [`Cli`]: the two ways in. [`Terminal`]: a command on a screen with keys. [`eventually`]: how tests wait; none sleeps for a fixed time.
+//! - [`Api`], [`Cli`]: the two ways in. [`Caller`]: somebody who asks until answered, and keeps a journal of it. [`Terminal`]: a command on a screen with keys. [`eventually`]: how tests wait; none sleeps for a fixed time.
 //! - [`Books`]: what is in the store of a server at rest, and what the audit says of it.
 //! - [`Clock`]: a wall clock for a server that tests may set while it runs. [`SmallDisk`]: a disk that they may fill.
 //! - [`Proxy`]: a network that they may cut, hold up and slow down.
@@ -14,6 +14,7 @@
 mod api;
 mod binary;
 mod books;
+mod caller;
 mod certificates;
 mod cli;
 mod clock;
@@ -31,6 +32,7 @@ mod worker;
 pub use api::{Answer, Api, once, shell};
 pub use binary::{drumtower, example};
 pub use books::Books;
+pub use caller::Caller;
 pub use certificates::{Authority, Issued};
 pub use cli::{Cli, Done};
 pub use clock::Clock;

@@ -4,22 +4,15 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
-use drumtower_audit::journal::wall_now;
-use drumtower_audit::{Journal, Record};
-use drumtower_e2e::{Api, Server};
+use drumtower_audit::Journal;
+use drumtower_e2e::{Api, Caller, Server};
 use serde_json::{Value, json};
 use ureq::http::Method;
 
 /// Callers who ask for one run at a time, and callers who ask for many.
 const CALLERS: usize = 2;
 const BULK_CALLERS: usize = 2;
-/// Between two requests of a caller.
-const PAUSE: Duration = Duration::from_millis(20);
-/// How many runs one request of the others makes, and how long they wait before the next.
-const BATCH: u64 = 50;
-const BULK_PAUSE: Duration = Duration::from_millis(50);
 
 pub struct Load {
     stop: Arc<AtomicBool>,
@@ -52,21 +45,17 @@ impl Load {
         let stop = Arc::new(AtomicBool::new(false));
         let token = server.token("callers", "operator");
         let callers = (0..CALLERS).map(|number| {
-            let caller = Caller {
-                // A client of its own: the local token changes with every start, this one does not.
-                api: Api::new(server.url(), Some(token.clone())),
-                journal: Journal::create(journals, "caller").expect("a journal"),
-                job: ["order", "command"][number % 2],
-            };
+            // A client of its own: the local token changes with every start, this one does not.
+            let api = Api::new(server.url(), Some(token.clone()));
+            let journal = Journal::create(journals, "caller").expect("a journal");
+            let caller = Caller::new(vec![api], journal, ["order", "command"][number % 2]);
             let stop = Arc::clone(&stop);
             std::thread::spawn(move || caller.ask(number, &stop))
         });
         let bulk = (0..BULK_CALLERS).map(|number| {
-            let caller = Caller {
-                api: Api::new(server.url(), Some(token.clone())),
-                journal: Journal::create(journals, "bulk").expect("a journal"),
-                job: "bulk",
-            };
+            let api = Api::new(server.url(), Some(token.clone()));
+            let journal = Journal::create(journals, "bulk").expect("a journal");
+            let caller = Caller::new(vec![api], journal, "bulk");
             let stop = Arc::clone(&stop);
             std::thread::spawn(move || caller.ask_for_many(number, &stop))
         });
@@ -181,122 +170,4 @@ fn jobs(journals: &Path) -> Vec<Value> {
         job("bulk", &handler, Value::Null, 2),
         job("command", &exec, Value::Null, 10),
     ]
-}
-
-struct Caller {
-    api: Api,
-    journal: Journal,
-    job: &'static str,
-}
-
-impl Caller {
-    fn ask(mut self, number: usize, stop: &AtomicBool) {
-        for request in 0.. {
-            if stop.load(Ordering::Relaxed) {
-                return;
-            }
-            let key = format!("caller-{number}-request-{request}");
-            while !self.answered(&key) {
-                std::thread::sleep(PAUSE);
-            }
-            std::thread::sleep(PAUSE);
-        }
-    }
-
-    /// Batches, each repeated with the same keys until all of it is answered.
-    fn ask_for_many(mut self, number: usize, stop: &AtomicBool) {
-        for request in 0.. {
-            if stop.load(Ordering::Relaxed) {
-                return;
-            }
-            let key = |place| format!("bulk-{number}-request-{request}-{place}");
-            let mut open: Vec<String> = (0..BATCH).map(key).collect();
-            while !open.is_empty() {
-                open = self.still_open(open);
-                std::thread::sleep(BULK_PAUSE);
-            }
-        }
-    }
-
-    /// One request for a run under each key; the keys that were not answered for good.
-    fn still_open(&mut self, keys: Vec<String>) -> Vec<String> {
-        for key in &keys {
-            self.write(&Record::Sent {
-                key: key.clone(),
-                job: format!("default/{}", self.job),
-                wall_ms: wall_now(),
-            });
-        }
-        let item = |key: &String| json!({"job": self.job, "idempotency_key": key});
-        let runs: Vec<Value> = keys.iter().map(item).collect();
-        let body = json!({"runs": runs});
-        let answer = self
-            .api
-            .call(Method::POST, "/api/v1/runs:batch", Some(&body));
-        let answer = match answer {
-            Ok(answer) if answer.status < 500 && !answer.is_success() && answer.status != 429 => {
-                panic!("{answer:?}")
-            }
-            Ok(answer) if answer.is_success() => answer.body,
-            _ => Value::Null,
-        };
-        let mut open = Vec::new();
-        for (place, key) in keys.into_iter().enumerate() {
-            let id = answer["runs"][place]["id"].as_str();
-            match id.and_then(|id| id.parse().ok()) {
-                Some(run) => self.write(&Record::Answered { key, run }),
-                None => {
-                    self.write(&Record::Unknown { key: key.clone() });
-                    open.push(key);
-                }
-            }
-        }
-        open
-    }
-
-    /// One request under a key; whether it was answered for good.
-    fn answered(&mut self, key: &str) -> bool {
-        self.write(&Record::Sent {
-            key: key.into(),
-            job: format!("default/{}", self.job),
-            wall_ms: wall_now(),
-        });
-        let path = format!("/api/v1/namespaces/default/jobs/{}/runs", self.job);
-        let answer = self.api.call_with(
-            Method::POST,
-            &path,
-            Some(&json!({})),
-            &[("idempotency-key", key)],
-        );
-        let run = answer
-            .as_ref()
-            .ok()
-            .and_then(|answer| answer.body["id"].as_str())
-            .and_then(|id| id.parse().ok());
-        match (answer, run) {
-            (Ok(answer), Some(run)) if answer.is_success() => {
-                self.write(&Record::Answered {
-                    key: key.into(),
-                    run,
-                });
-                true
-            }
-            (Ok(answer), _) if answer.status == 429 => {
-                self.write(&Record::Refused {
-                    key: key.into(),
-                    code: answer.code().into(),
-                });
-                false
-            }
-            (Ok(answer), _) if answer.status < 500 => panic!("{key}: {answer:?}"),
-            _ => {
-                self.write(&Record::Unknown { key: key.into() });
-                false
-            }
-        }
-    }
-
-    fn write(&mut self, record: &Record) {
-        self.journal.write(record).expect("a line in the journal");
-    }
 }

@@ -1,13 +1,17 @@
-//! Three servers, five workers and hundreds of jobs, and every fault that a cluster is for. The audit says whether anything was
-//! lost, doubled or early; how late starts were after each fault is printed and not judged.
+//! Three servers, five workers and thousands of jobs, callers who trigger runs at any server, and every fault that a cluster is
+//! for. The audit says whether anything was lost, doubled or early, or answered and then not done; how late starts were after
+//! each fault is printed and not judged.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use drumtower_audit::journal::{self, wall_now};
 use drumtower_audit::{Journal, Journaled, Options, Record};
 use drumtower_core::model::WallMs;
-use drumtower_e2e::{Api, Site, Way, Worker, WorkerOptions, await_calm, long, within};
+use drumtower_e2e::{Api, Caller, Site, Way, Worker, WorkerOptions, await_calm, long, within};
 use drumtower_store::postgres;
 use serde_json::{Value, json};
 use ureq::http::Method;
@@ -16,6 +20,13 @@ use crate::world::{CALM, Database, Member, await_shared, jobs_in};
 
 /// Short, so that what was lost is soon given to another.
 const LEASE: &str = "5s";
+/// Jobs that fire every one to two seconds, and jobs that fire every twenty to thirty-two.
+const QUICK: usize = 150;
+const SLOW: usize = 2_000;
+/// Jobs that are triggered, each by a caller of its own.
+const CALLED: [&str; 3] = ["called-a", "called-b", "called-c"];
+/// How many jobs one call may pause.
+const PAGE: usize = 1_000;
 
 struct World {
     site: Site,
@@ -25,7 +36,8 @@ struct World {
     journal: Journal,
     /// What was done, and from when until when the work did not go on as before.
     faults: Vec<(String, WallMs, WallMs)>,
-    jobs: usize,
+    stop: Arc<AtomicBool>,
+    callers: Vec<JoinHandle<()>>,
     _workers: Vec<Worker>,
 }
 
@@ -51,14 +63,9 @@ impl World {
         };
         let workers = (0..5).map(worker).collect();
         let journal = Journal::create(&journals, "faults").expect("a journal");
-        let jobs = if long() { 400 } else { 150 };
-        let api = members[1].server.api();
-        let items: Vec<Value> = (0..jobs).map(job).collect();
-        for part in items.chunks(100) {
-            for item in part {
-                api.put_job(item);
-            }
-        }
+        put_jobs(&members);
+        let stop = Arc::new(AtomicBool::new(false));
+        let callers = callers(&members, &journals, &stop);
         Self {
             site,
             database,
@@ -66,7 +73,8 @@ impl World {
             journals,
             journal,
             faults: Vec::new(),
-            jobs,
+            stop,
+            callers,
             _workers: workers,
         }
     }
@@ -121,10 +129,11 @@ impl World {
     /// Ends the load, waits until everything has ended, and checks what happened.
     fn check(mut self) {
         let api = self.members[0].server.api();
-        for number in 0..self.jobs {
-            let path = format!("/api/v1/namespaces/default/jobs/job-{number}/pause");
-            api.send(Method::POST, &path, None);
+        self.stop.store(true, Ordering::Relaxed);
+        for caller in self.callers.drain(..) {
+            caller.join().expect("a caller that was answered");
         }
+        pause_all(&api);
         await_calm(&api, CALM);
         for member in &mut self.members {
             let status = member.server.stop();
@@ -156,14 +165,60 @@ impl World {
     }
 }
 
-/// Every one to two seconds.
-fn job(number: usize) -> Value {
-    let interval = 1_000 + 1_000 * (number % 11) / 10;
+/// Many at a time, through every server.
+fn put_jobs(members: &[Member]) {
+    let quick =
+        (0..QUICK).map(|number| scheduled(number, 1_000 + 1_000 * (number % 11) as u64 / 10));
+    let slow = (QUICK..QUICK + SLOW).map(|number| scheduled(number, 20_000 + number as u64 * 6));
+    let called = CALLED.iter().map(|name| job(name, json!([])));
+    let items: Vec<Value> = quick.chain(slow).chain(called).collect();
+    std::thread::scope(|scope| {
+        for (number, part) in items.chunks(items.len() / 12 + 1).enumerate() {
+            let api = members[number % members.len()].server.api();
+            scope.spawn(move || part.iter().for_each(|item| drop(api.put_job(item))));
+        }
+    });
+}
+
+fn scheduled(number: usize, every_ms: u64) -> Value {
+    job(
+        &format!("job-{number}"),
+        json!([{"every": format!("{every_ms}ms")}]),
+    )
+}
+
+fn job(name: &str, schedule: Value) -> Value {
     json!({
-        "kind": "Job", "name": format!("job-{number}"), "overlap": "allow", "params": {"ms": 20},
-        "task": {"handler": {"name": "journal"}}, "schedule": [{"every": format!("{interval}ms")}],
+        "kind": "Job", "name": name, "overlap": "allow", "params": {"ms": 20}, "labels": {"of": "test"},
+        "task": {"handler": {"name": "journal"}}, "schedule": schedule,
         "misfire": {"policy": "all", "max": 1000},
     })
+}
+
+fn pause_all(api: &Api) {
+    let mut cursor = Value::Null;
+    for _ in 0..=(QUICK + SLOW + CALLED.len()) / PAGE {
+        let body = json!({"labels": {"of": "test"}, "cursor": cursor});
+        let paused = api.post("/api/v1/namespaces/default/jobs:pause", &body);
+        let items = paused["items"].as_array().expect("items");
+        let failed: Vec<&Value> = items.iter().filter(|it| it["result"] == "failed").collect();
+        assert!(failed.is_empty(), "{failed:?}");
+        cursor = paused["next"].clone();
+    }
+    assert!(cursor.is_null(), "more jobs than were put");
+}
+
+/// Each asks all servers in turn, whatever has become of them.
+fn callers(members: &[Member], journals: &Path, stop: &Arc<AtomicBool>) -> Vec<JoinHandle<()>> {
+    let token = members[0].server.token("callers", "operator");
+    let caller = |(number, job)| {
+        let api = |member: &Member| Api::new(member.server.url(), Some(token.clone()));
+        let journal = Journal::create(journals, "caller").expect("a journal");
+        let caller = Caller::new(members.iter().map(api).collect(), journal, job);
+        let stop = Arc::clone(stop);
+        std::thread::spawn(move || caller.ask(number, &stop))
+    };
+    CALLED.into_iter().enumerate().map(caller).collect()
 }
 
 /// When each first attempt was due and when it began.
