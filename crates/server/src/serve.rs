@@ -349,14 +349,13 @@ async fn open_doors(
     tls: Option<&Acceptor>,
 ) -> Result<(Edge, Started, watch::Sender<bool>), Error> {
     let seen = Arc::clone(&reader);
-    let look =
-        move || Ok::<_, drumtower_store::Error>((seen.tokens()?, seen.meta()?, seen.peer_key()?));
-    let (tokens, meta, peer_key) = blocking(look).await??;
+    let look = move || Ok::<_, drumtower_store::Error>((seen.meta()?, seen.peer_key()?));
+    let (meta, peer_key) = blocking(look).await??;
     let cluster = peer_key.map_or_else(Cluster::alone, |key| {
         Cluster::join(&options.cluster, key, handle.health(), Arc::clone(&reader))
     });
     let shared = !options.database.is_embedded();
-    let bootstrap = first_start::prepare(&options.data, handle, tokens, shared).await?;
+    let bootstrap = first_start::prepare(&options.data, handle, &reader, shared).await?;
     let local = Secret::draw().map_err(first_start::Error::Random)?;
     let (kept, secret) = (Arc::clone(&reader), local.clone());
     let authority = blocking(move || Authority::load(kept, Some(&secret))).await??;

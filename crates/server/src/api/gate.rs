@@ -6,7 +6,7 @@ use axum::extract::path::ErrorKind;
 use axum::extract::rejection::{PathRejection, RawPathParamsRejection};
 use axum::extract::{FromRequestParts, Path, RawPathParams, Request, State};
 use axum::http::request::Parts;
-use axum::http::{Method, header};
+use axum::http::{HeaderMap, Method, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::MethodRouter;
@@ -19,7 +19,7 @@ use drumtower_core::model::{
 use super::Edge;
 use super::problem::{Kind, Problem};
 use super::{body, time, validator};
-use crate::auth::{Denied, Operation};
+use crate::auth::{Denied, Operation, Principal};
 use crate::cluster;
 use crate::listen::Peer;
 
@@ -78,8 +78,12 @@ async fn answer(
     if edge.cluster.view().is_none() || !operation.rests_on().may_be_elsewhere() {
         return admitted(edge, operation, namespace, request, next).await;
     }
-    let local = edge.authority.is_local(authorization(&request));
+    let local = edge.authority.is_local(authorization(request.headers()));
     let (head, body) = request.into_parts();
+    // A body is held for those only who may ask.
+    if let Err(problem) = admit(&edge, operation, &head).await {
+        return problem.into_response();
+    }
     let body = match body::whole(&head.headers, body, body::BATCH).await {
         Ok(body) => body,
         Err(problem) => return problem.into_response(),
@@ -108,25 +112,43 @@ async fn pass(
     edge: Edge,
     operation: Operation,
     namespace: Named,
-    mut request: Request,
+    request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
-    let vouched = edge.cluster.vouched(request.headers());
-    let shown = authorization(&request).map(str::to_owned);
-    // A body cannot be looked at from two threads, and the request has one.
-    let browsing = shown
-        .is_none()
-        .then(|| (request.method().clone(), request.headers().clone()));
-    let admit = || match vouched.filter(|caller| caller.local) {
-        Some(_) => edge.authority.admit_local(operation),
-        None => match &browsing {
-            None => edge.authority.admit(operation, shown.as_deref()),
-            Some((method, headers)) => edge.authority.admit_by(operation, || {
-                let (sessions, authority) = (&edge.sessions, &edge.authority);
-                let caller = sessions.caller(authority, method, headers, time::now());
-                caller.unwrap_or(Err(Denied::NoToken))
-            }),
-        },
+    let (mut head, body) = request.into_parts();
+    if let Some(principal) = admit(&edge, operation, &head).await? {
+        let namespace = namespace.map_err(|error| Problem::new(Kind::InvalidParameter, error))?;
+        if let Some(namespace) = namespace {
+            principal.enter(&NamespaceName::new(&namespace)?)?;
+        }
+        head.extensions.insert(principal);
+    }
+    if head.method != Method::GET {
+        return Ok(next.run(Request::from_parts(head, body)).await);
+    }
+    let asked = head.headers.clone();
+    let request = Request::from_parts(head, body);
+    Ok(validator::tagged(&asked, next.run(request).await).await)
+}
+
+/// Who asks, if they may; `None` where nobody has to say who they are.
+async fn admit(
+    edge: &Edge,
+    operation: Operation,
+    head: &Parts,
+) -> Result<Option<Principal>, Problem> {
+    let vouched = edge.cluster.vouched(&head.headers);
+    let admit = || match (
+        vouched.filter(|caller| caller.local),
+        authorization(&head.headers),
+    ) {
+        (Some(_), _) => edge.authority.admit_local(operation),
+        (None, Some(shown)) => edge.authority.admit(operation, Some(shown)),
+        (None, None) => edge.authority.admit_by(operation, || {
+            let (sessions, authority) = (&edge.sessions, &edge.authority);
+            let caller = sessions.caller(authority, &head.method, &head.headers, time::now());
+            caller.unwrap_or(Err(Denied::NoToken))
+        }),
     };
     let mut admitted = admit();
     // The token of a session, too, may have been made by another server a moment ago.
@@ -134,31 +156,18 @@ async fn pass(
     if is_unknown && edge.look_for_new_tokens().await {
         admitted = admit();
     }
-    let admitted = match admitted {
-        Ok(admitted) => admitted,
+    match admitted {
+        Ok(admitted) => Ok(admitted),
         Err(denied) => {
-            let peer = request.extensions().get::<Peer>().copied();
+            let peer = head.extensions.get::<Peer>().copied();
             edge.slow_down(&denied, peer).await?;
-            return Err(denied.into());
+            Err(denied.into())
         }
-    };
-    if let Some(principal) = admitted {
-        let namespace = namespace.map_err(|error| Problem::new(Kind::InvalidParameter, error))?;
-        if let Some(namespace) = namespace {
-            principal.enter(&NamespaceName::new(&namespace)?)?;
-        }
-        request.extensions_mut().insert(principal);
     }
-    if request.method() != Method::GET {
-        return Ok(next.run(request).await);
-    }
-    let asked = request.headers().clone();
-    Ok(validator::tagged(&asked, next.run(request).await).await)
 }
 
-fn authorization(request: &Request) -> Option<&str> {
-    let header = request.headers().get(header::AUTHORIZATION)?;
-    header.to_str().ok()
+fn authorization(headers: &HeaderMap) -> Option<&str> {
+    headers.get(header::AUTHORIZATION)?.to_str().ok()
 }
 
 /// The job that a path names.

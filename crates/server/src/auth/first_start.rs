@@ -8,6 +8,8 @@
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use drumtower_core::engine::{Command, NewToken, Refusal};
 use drumtower_core::model::{Actor, Role, TokenRow};
@@ -52,14 +54,40 @@ pub enum Bootstrap {
     NotNeeded,
 }
 
+/// How long the owner of the tokens is looked for, and how often.
+const OWNER_WITHIN: Duration = Duration::from_secs(15);
+const AGAIN_AFTER: Duration = Duration::from_millis(100);
+
 /// Sees to it that there is a way in: an admin, or a bootstrap token in its file. Where the store is `shared`, the file may
 /// be another server's.
 pub async fn prepare(
     data: &Path,
     handle: &Handle,
-    tokens: Vec<TokenRow>,
+    reader: &Arc<dyn Read>,
     shared: bool,
 ) -> Result<Bootstrap, Error> {
+    let until = Instant::now() + OWNER_WITHIN;
+    loop {
+        let tokens = tokens(Arc::clone(reader)).await?;
+        let nobody_may_enter = !tokens.iter().any(is_free_admin);
+        match prepare_once(data, handle, tokens, shared).await? {
+            // Whoever keeps the tokens was on the point of giving them to another, or to this one: see who has them next.
+            None if nobody_may_enter && Instant::now() < until => {
+                tokio::time::sleep(AGAIN_AFTER).await;
+            }
+            None => return Ok(Bootstrap::NotNeeded),
+            Some(bootstrap) => return Ok(bootstrap),
+        }
+    }
+}
+
+/// `None` when another server keeps the tokens.
+async fn prepare_once(
+    data: &Path,
+    handle: &Handle,
+    tokens: Vec<TokenRow>,
+    shared: bool,
+) -> Result<Option<Bootstrap>, Error> {
     let file = data.join(BOOTSTRAP_FILE);
     let bootstrap = tokens.iter().find(|token| is_bootstrap(token));
     if tokens
@@ -67,17 +95,17 @@ pub async fn prepare(
         .any(|token| is_free_admin(token) && !is_bootstrap(token))
     {
         retire(data, handle, &tokens).await?;
-        return Ok(Bootstrap::NotNeeded);
+        return Ok(Some(Bootstrap::NotNeeded));
     }
     if let Some(row) = bootstrap {
         let kept = fs::read_to_string(&file)
             .ok()
             .map(|text| super::digest(text.trim()));
         if kept == Some(row.hash) {
-            return Ok(Bootstrap::Waiting);
+            return Ok(Some(Bootstrap::Waiting));
         }
         if shared {
-            return Ok(Bootstrap::NotNeeded);
+            return Ok(Some(Bootstrap::NotNeeded));
         }
         revoke(handle, row).await?;
     }
@@ -94,11 +122,10 @@ pub async fn prepare(
         .command(Actor::new("server"), Command::CreateToken { token })
         .await?
     {
-        Ok(_) => Ok(Bootstrap::Made(secret)),
-        // Another server keeps the tokens, and sees to it.
+        Ok(_) => Ok(Some(Bootstrap::Made(secret))),
         Err(Refusal::Elsewhere(_)) => {
             remove(&file)?;
-            Ok(Bootstrap::NotNeeded)
+            Ok(None)
         }
         Err(refusal) => Err(Error::Refused(refusal)),
     }
@@ -125,12 +152,14 @@ fn remove(file: &Path) -> Result<(), Error> {
 pub async fn retire_stored(
     data: &Path,
     handle: &Handle,
-    reader: std::sync::Arc<dyn Read>,
+    reader: Arc<dyn Read>,
 ) -> Result<(), Error> {
-    let tokens = tokio::task::spawn_blocking(move || reader.tokens())
-        .await
-        .map_err(|error| drumtower_store::Error::Io(error.to_string()))??;
-    retire(data, handle, &tokens).await
+    retire(data, handle, &tokens(reader).await?).await
+}
+
+async fn tokens(reader: Arc<dyn Read>) -> Result<Vec<TokenRow>, Error> {
+    let read = tokio::task::spawn_blocking(move || reader.tokens()).await;
+    Ok(read.map_err(|error| drumtower_store::Error::Io(error.to_string()))??)
 }
 
 async fn revoke(handle: &Handle, row: &TokenRow) -> Result<(), Error> {

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
 
 use drumtower_core::model::{Actor, Role, TokenId, TokenRow};
 use drumtower_store::Read;
@@ -20,6 +21,9 @@ use super::{Denied, Principal};
 /// cannot be computed back. The rest is compared in constant time all the same.
 type Rows = BTreeMap<[u8; 8], Vec<(Digest, Principal)>>;
 type Digest = [u8; 32];
+
+/// Until the tokens are read again that could not be read.
+const AGAIN_AFTER: Duration = Duration::from_millis(250);
 
 #[derive(Clone)]
 pub struct Authority {
@@ -103,13 +107,21 @@ impl Authority {
     /// Refreshes whenever the store's table has changed, until the driver is gone.
     pub async fn follow(self, mut changed: watch::Receiver<u64>) {
         while changed.changed().await.is_ok() {
-            let authority = self.clone();
-            match tokio::task::spawn_blocking(move || authority.refresh()).await {
-                Ok(Ok(())) => {}
-                Ok(Err(error)) => tracing::error!(%error, "the tokens could not be read again"),
-                Err(error) => tracing::error!(%error, "reading the tokens was cut short"),
+            // What was revoked must not stay good because it could not be read just then.
+            while !self.read_again().await && changed.has_changed().is_ok() {
+                tokio::time::sleep(AGAIN_AFTER).await;
             }
         }
+    }
+
+    async fn read_again(&self) -> bool {
+        let authority = self.clone();
+        match tokio::task::spawn_blocking(move || authority.refresh()).await {
+            Ok(Ok(())) => return true,
+            Ok(Err(error)) => tracing::error!(%error, "the tokens could not be read again"),
+            Err(error) => tracing::error!(%error, "reading the tokens was cut short"),
+        }
+        false
     }
 
     /// Lets a caller pass the door of `operation`, or says why not. `None` comes from a door that asks for no token.

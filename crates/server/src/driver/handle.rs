@@ -283,13 +283,13 @@ impl Handle {
         self.ask(|answer| Message::Workers { answer }).await
     }
 
-    /// How full queues are.
     /// How many callers wait for each of these locks.
     pub async fn lock_waiters(&self, locks: Vec<LockRef>) -> Result<Vec<usize>, Unavailable> {
         self.ask(|answer| Message::LockWaiters { locks, answer })
             .await
     }
 
+    /// How full queues are.
     pub async fn queues(&self) -> Result<Vec<QueueView>, Unavailable> {
         self.ask(|answer| Message::Queues { answer }).await
     }

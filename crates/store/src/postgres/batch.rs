@@ -22,6 +22,16 @@ struct Step {
     what: &'static str,
     /// Another server may have been faster; then all of it is tried again.
     raced: bool,
+    /// It removes what is old, so many rows at the most.
+    at_most: Option<u64>,
+}
+
+/// What became of a batch whose fence held.
+pub struct Through {
+    /// What the fence returned.
+    pub fence: Row,
+    /// What is old is more than was to be removed.
+    pub more_is_old: bool,
 }
 
 #[derive(Default)]
@@ -46,6 +56,7 @@ impl Batch {
             expected: None,
             what: "",
             raced: false,
+            at_most: None,
         });
     }
 
@@ -63,6 +74,7 @@ impl Batch {
             expected: Some(rows as u64),
             what,
             raced: false,
+            at_most: None,
         });
     }
 
@@ -74,6 +86,19 @@ impl Batch {
             expected: Some(rows as u64),
             what: "",
             raced: true,
+            at_most: None,
+        });
+    }
+
+    /// A statement that removes what is old, so many rows at the most.
+    pub fn trim(&mut self, at_most: usize, sql: &'static str, values: Vec<Value>) {
+        self.steps.push(Step {
+            sql,
+            values,
+            expected: None,
+            what: "",
+            raced: false,
+            at_most: Some(at_most as u64),
         });
     }
 
@@ -101,7 +126,7 @@ impl Batch {
         &self,
         link: &Link,
         fence: (&'static str, Vec<Value>),
-    ) -> Result<Option<Row>, Error> {
+    ) -> Result<Option<Through>, Error> {
         let (fence_sql, fence_values) = fence;
         let statements = self.prepare(link).await?;
         let fence = link.prepared(fence_sql).await?;
@@ -117,17 +142,21 @@ impl Batch {
         }
         begin.await?;
         let fence = fence.await?;
-        let mut outcome = Ok(());
+        let (mut outcome, mut more_is_old) = (Ok(()), false);
         for (answer, step) in answers.into_iter().zip(&self.steps) {
             let answered = answer.await;
+            if let (Ok(rows), Some(at_most)) = (&answered, step.at_most) {
+                more_is_old |= *rows >= at_most;
+            }
             if outcome.is_ok() {
                 outcome = step.judge(answered);
             }
         }
-        if fence.is_some() {
-            outcome?;
-        }
-        Ok(fence)
+        let Some(fence) = fence else {
+            return Ok(None);
+        };
+        outcome?;
+        Ok(Some(Through { fence, more_is_old }))
     }
 }
 

@@ -17,25 +17,30 @@ pub fn small_steps(prune: &Prune, seq: u64, batch: &mut Batch) {
     let limit = rows_of(prune.limit);
     // Of those that came first, those of hours that are over.
     let oldest = retention::oldest_hour(prune.now).saturating_mul(3_600_000);
-    batch.add(
+    batch.trim(
+        prune.limit,
         "DELETE FROM idempotency WHERE n IN (SELECT n FROM
            (SELECT n, created FROM idempotency ORDER BY n LIMIT $2) AS first WHERE created < $1)",
         values![oldest, limit],
     );
-    batch.add(
+    batch.trim(
+        prune.limit,
         "DELETE FROM unfired WHERE (job, first) IN
            (SELECT job, first FROM unfired WHERE last < $1 ORDER BY last, job, first LIMIT $2)",
         values![retention::oldest_unfired(prune.now).0, limit],
     );
-    batch.add(
+    batch.trim(
+        prune.limit,
         "DELETE FROM audit_log WHERE id IN (SELECT id FROM audit_log WHERE id < $1 ORDER BY id LIMIT $2)",
         values![retention::first_audit(prune.now).0 as i64, limit],
     );
-    batch.add(
+    batch.trim(
+        prune.limit,
         "DELETE FROM dead_letter WHERE run IN (SELECT run FROM dead_letter WHERE died < $1 ORDER BY died, run LIMIT $2)",
         values![retention::oldest_letter(prune.now).0, limit],
     );
-    batch.add(
+    batch.trim(
+        prune.limit,
         "DELETE FROM backfill WHERE id IN
            (SELECT id FROM backfill WHERE NOT open AND ended < $1 ORDER BY ended, id LIMIT $2)",
         values![retention::oldest_backfill(prune.now).0, limit],
@@ -70,7 +75,8 @@ fn beyond(limit: i64, batch: &mut Batch) {
 
 /// Roll-ups go after those of this commit are written.
 pub fn rollups(prune: &Prune, batch: &mut Batch) {
-    batch.add(
+    batch.trim(
+        prune.limit,
         "DELETE FROM rollup WHERE (minute, job) IN
            (SELECT DISTINCT minute, job FROM rollup WHERE minute < $1 ORDER BY minute, job LIMIT $2)",
         values![retention::oldest_minute(prune.now), rows_of(prune.limit)],

@@ -315,6 +315,11 @@ const VERSION_3: &[&str] = &[
     // share is not looked up: all of theirs stay together.
     "CREATE TABLE tie(segment smallint PRIMARY KEY)",
     "INSERT INTO tie SELECT DISTINCT ((id >> 12) & 1023)::smallint FROM job",
-    // How long workers go on by what the session granted.
-    "ALTER TABLE session ADD COLUMN lease bigint NOT NULL DEFAULT 15000",
+    // Where somebody follows a job that is yet to be made, nobody here can say where that one will lie.
+    "INSERT INTO tie SELECT segment FROM generate_series(0, 1023) AS segment
+       WHERE EXISTS (SELECT 1 FROM follower WHERE NOT EXISTS (
+         SELECT 1 FROM job WHERE job.namespace = follower.namespace AND job.name = follower.name AND NOT job.deleted))
+       ON CONFLICT DO NOTHING",
+    // How long workers go on by what the session granted; at most so long before it was written down.
+    "ALTER TABLE session ADD COLUMN lease bigint NOT NULL DEFAULT 300000",
 ];

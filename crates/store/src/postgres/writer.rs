@@ -21,6 +21,8 @@ use crate::{Commit, Error, Store, check, failpoint, retention};
 
 /// Statements and open transactions end by then, however short a session is.
 const SHORTEST_LIMIT_MS: i64 = 250;
+/// One step of retention removes no more rows of a table, so that the commit it is part of is not held up for long.
+const PRUNE_MOST: usize = 20_000;
 
 pub struct Writer {
     runtime: Arc<Runtime>,
@@ -36,6 +38,9 @@ pub struct Writer {
     partitions: Partitions,
     /// Rows that steps of retention may remove, put off since the last one.
     prune_rows: usize,
+    /// How many times as many they may be. What is old was made by every server, and only one removes it: it takes twice as
+    /// much each time that there was more.
+    prune_times: usize,
     pruned: Option<Instant>,
 }
 
@@ -74,6 +79,7 @@ impl Writer {
             adopt: true,
             partitions: Partitions::default(),
             prune_rows: 0,
+            prune_times: 1,
             pruned: None,
         }
     }
@@ -150,13 +156,13 @@ impl Writer {
             !changes.segments.is_empty()
         ];
         let transacting = async {
-            let Some(row) = batch.send(link, (FENCE, fence)).await? else {
+            let Some(through) = batch.send(link, (FENCE, fence)).await? else {
                 return Ok(None);
             };
             if let Some(prune) = &prune {
                 prune::rest(link, prune, changes.seq).await?;
             }
-            Ok::<_, Error>(Some(row))
+            Ok::<_, Error>(Some(through))
         };
         let transacted = tokio::time::timeout(limit, transacting).await;
         let transacted = transacted.unwrap_or_else(|_| {
@@ -165,7 +171,7 @@ impl Writer {
                 "a commit took more than {ms} ms and was given up"
             )))
         });
-        let Some(row) = transacted? else {
+        let Some(through) = transacted? else {
             link.client().batch_execute("ROLLBACK").await?;
             return Ok(Commit::Fenced);
         };
@@ -177,8 +183,8 @@ impl Writer {
             Err(_) => return Err(Error::Unknown("COMMIT was not answered in time".to_owned())),
         }
         failpoint::hit("after_commit");
-        self.settle(changes, step, prune.is_some());
-        let expires: i64 = row.try_get(0)?;
+        self.settle(changes, step, prune.map(|_| through.more_is_old));
+        let expires: i64 = through.fence.try_get(0)?;
         let clock = WallMs(expires).plus(-changes.extend_ms);
         // It is tried again with a later commit; runs have a place without it.
         let _ = self.partitions.make_ahead(link, clock).await;
@@ -230,14 +236,22 @@ impl Writer {
             .pruned
             .is_none_or(|at| at.elapsed() >= self.options.prune_every);
         due.then_some(Prune {
-            limit: self.prune_rows,
+            limit: self
+                .prune_rows
+                .saturating_mul(self.prune_times)
+                .min(PRUNE_MOST),
             ..prune
         })
     }
 
-    fn settle(&mut self, changes: &ChangeSet, step: rollups::Step, pruned: bool) {
-        if pruned {
+    /// `pruned` says of a step of retention whether there is more to remove.
+    fn settle(&mut self, changes: &ChangeSet, step: rollups::Step, pruned: Option<bool>) {
+        if let Some(more) = pruned {
             (self.prune_rows, self.pruned) = (0, Some(Instant::now()));
+            self.prune_times = match more {
+                true => (self.prune_times * 2).min(PRUNE_MOST),
+                false => 1,
+            };
         }
         if let Some(rollups) = &mut self.rollups {
             rollups.settle(step);

@@ -262,6 +262,6 @@ const VERSION_6: &[&str] = &[
 ];
 
 const VERSION_7: &[&str] = &[
-    // How long workers go on by what the session granted.
-    "ALTER TABLE session ADD COLUMN lease INTEGER NOT NULL DEFAULT 15000",
+    // How long workers go on by what the session granted; at most so long before it was written down.
+    "ALTER TABLE session ADD COLUMN lease INTEGER NOT NULL DEFAULT 300000",
 ];

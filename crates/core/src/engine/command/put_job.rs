@@ -29,12 +29,14 @@ impl Engine {
             name: spec.name.clone(),
         };
         self.check_before(&name, &spec)?;
-        self.tie(&spec.ties());
-        match (self.jobs.named(&name), condition) {
+        let ties = spec.ties();
+        let reply = match (self.jobs.named(&name), condition) {
             (None, Condition::Revision(_)) => Err(Refusal::NoSuchJob(name)),
             (None, Condition::Any | Condition::Absent) => self.create_job(now, actor, spec),
             (Some(_), condition) => self.edit_job(now, actor, spec, &name, condition),
-        }
+        }?;
+        self.tie(&ties);
+        Ok(reply)
     }
 
     fn create_job(&mut self, now: Now, actor: &Actor, spec: JobSpec) -> Answer {
