@@ -198,8 +198,9 @@ impl Engine {
             engine.effect(Effect::Alarm { text });
         }
         engine.sweeps.load(boot.sweeps);
-        if !engine.owns(SegmentId::HOME) {
-            engine.sweeps.begin_anew();
+        let is_shared = engine.options.idle_commit_ms.is_some();
+        if is_shared {
+            engine.sweeps.begin_anew(now.wall);
         }
         for row in boot.queues {
             engine.queues.put(row);
@@ -240,7 +241,10 @@ impl Engine {
         engine.committed_at(now);
         engine.read_ahead(now);
         if let Some(version) = boot.new_time_zones {
-            engine.building.tz_version(version.clone());
+            // Written by one for all: the others go by it only after they have swept what they own.
+            if engine.owns(SegmentId::HOME) {
+                engine.building.tz_version(version.clone());
+            }
             engine.begin_sweep(now, SweepCause::TimeZones, version);
         }
         engine.next_page(now);

@@ -120,7 +120,6 @@ impl Engine {
         let begun = legacy.begun;
         let mut engine = Self::boot_with(options, now, boot, legacy.fleet, legacy.health);
         let now = engine.now;
-        engine.sweeps.begin_anew();
         for (process, attempt, at) in begun {
             engine.start_attempt(now, process, attempt, at);
         }

@@ -6,13 +6,15 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{CalendarRef, JobRecord, Now, SegmentId, SweepCause, SweepRow};
+use crate::model::{CalendarRef, JobRecord, Now, SegmentId, SweepCause, SweepRow, WallMs};
 
 use super::time::Timer;
 use super::{Engine, LOAD_ROWS, LoadKey};
 
 /// Pages follow each other at this distance, which bounds how many jobs they bring into memory at once.
 const PAGE_EVERY_MS: u64 = 100;
+/// Servers that share a store are upgraded within a day of each other.
+const UPGRADE_MS: i64 = 86_400_000;
 
 #[derive(Debug, Default)]
 pub(super) struct Sweeps {
@@ -29,11 +31,14 @@ impl Sweeps {
         self.rows.extend(rows);
     }
 
-    /// What has not ended begins anew: how far it is, is known of the jobs of another server.
-    pub(super) fn begin_anew(&mut self) {
+    /// On a shared store a sweep goes through the jobs of one server, and its row is of the owner of the first segment. What
+    /// has not ended begins anew here. So does the sweep for time zones for as long as servers with the data of before may
+    /// hand over what nobody has swept.
+    pub(super) fn begin_anew(&mut self, now: WallMs) {
         for row in self.rows.values_mut() {
-            if row.finished.is_none() {
-                row.after = None;
+            let is_upgrade = row.cause == SweepCause::TimeZones;
+            if row.finished.is_none() || (is_upgrade && now.since(row.started) < UPGRADE_MS) {
+                (row.after, row.finished) = (None, None);
             }
         }
     }

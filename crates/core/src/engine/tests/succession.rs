@@ -281,3 +281,47 @@ fn what_comes_is_waited_for_however_long_its_worker_was_silent() {
         Some(attempt.fence)
     );
 }
+
+/// Whether the stored due time of a job is put right by a sweep, and what it was made to be before.
+fn is_swept(world: &mut World, id: JobId) -> bool {
+    let spoilt = world.tables.schedules[&id]
+        .next_due
+        .map(|due| due.plus(3_600_000));
+    world
+        .tables
+        .schedules
+        .get_mut(&id)
+        .expect("a schedule")
+        .next_due = spoilt;
+    world.restart();
+    world.pass(1_000);
+    world.commit();
+    world.tables.schedules[&id].next_due != spoilt
+}
+
+#[test]
+fn what_comes_later_is_swept_for_the_time_zones_too() {
+    let mut world = world();
+    let mut daily = noop("a");
+    daily["schedule"] = serde_json::json!([{"cron": "0 3 * * *"}]);
+    let daily = world.put(daily);
+    world.commit();
+    let row = SweepRow {
+        cause: SweepCause::TimeZones,
+        version: "2026z".to_owned(),
+        after: None,
+        looked: 0,
+        changed: 0,
+        started: world.now.wall,
+        finished: Some(world.now.wall),
+    };
+    world.tables.sweeps.insert(row.cause.clone(), row.clone());
+    assert!(
+        is_swept(&mut world, daily),
+        "another server may have had it"
+    );
+    let started = world.now.wall.plus(-86_400_000);
+    let old = SweepRow { started, ..row };
+    world.tables.sweeps.insert(old.cause.clone(), old);
+    assert!(!is_swept(&mut world, daily), "all have been upgraded");
+}
