@@ -75,11 +75,14 @@ export type Handler = { name: string };
 export type HeldRun = { created: string; job: string | null; namespace: string; run: string; state: RunState };
 export type Http = { body?: string | null; expect?: Expect; follow_redirects?: number; headers?: Record<string, string>; method?: Method; timeout?: string | null; url: string };
 export type Job = { actor: string; breaker: BreakerState | null; created: string; fired_through: string; fires: number; id: string; last_unfired: UnfiredRange | null; live_scheduled: number; name: string; namespace: string; next_due: string | null; next_nominal: string | null; paused: Deed | null; queued: number; revision: number; spec: JobSpec; updated: string; version: number; waits: Waits | null; words: string | null; words_zh: string | null };
+export type JobCeilings = { max_attempts?: number | null; timeout?: string | null };
+export type JobDefaults = { max_attempts?: number | null; retention?: Retention | null; timeout?: string | null };
 export type JobLimits = { burst?: number | null; concurrency?: number | null; key?: string | null; per_key?: number | null; rate?: string | null };
 export type JobPage = { items: Job[]; next: string | null };
-export type JobSpec = { after?: After | null; bounds?: Bounds | null; breaker?: Breaker | null; calendar?: CalendarUse | null; description?: string; jitter?: string | null; kind: Kind; labels?: Record<string, string>; limits?: JobLimits | null; misfire?: Misfire; name: string; namespace?: string; notify?: Notify | null; on_resume?: Misfire; overlap?: Overlap; params?: unknown; placement?: Placement; priority?: number; progress_timeout?: string | null; queue?: string | null; retention?: Retention; retry?: Retry; schedule?: ScheduleEntry[]; start_timeout?: string | null; task: Task; timeout?: string | null; weight?: number };
-export type JobSpecByPath = { after?: After | null; bounds?: Bounds | null; breaker?: Breaker | null; calendar?: CalendarUse | null; description?: string; jitter?: string | null; kind: Kind; labels?: Record<string, string>; limits?: JobLimits | null; misfire?: Misfire; name?: string; namespace?: string; notify?: Notify | null; on_resume?: Misfire; overlap?: Overlap; params?: unknown; placement?: Placement; priority?: number; progress_timeout?: string | null; queue?: string | null; retention?: Retention; retry?: Retry; schedule?: ScheduleEntry[]; start_timeout?: string | null; task: Task; timeout?: string | null; weight?: number };
-export type JobSpecPatch = { after?: After | null | null; bounds?: Bounds | null | null; breaker?: Breaker | null | null; calendar?: CalendarUse | null | null; description?: string | null; jitter?: string | null | null; kind?: Kind | null; labels?: Record<string, string> | null; limits?: JobLimits | null | null; misfire?: Misfire | null; name?: string | null; namespace?: string | null; notify?: Notify | null | null; on_resume?: Misfire | null; overlap?: Overlap | null; params?: unknown | null; placement?: Placement | null; priority?: number | null; progress_timeout?: string | null | null; queue?: string | null | null; retention?: Retention | null; retry?: Retry | null; schedule?: ScheduleEntry[] | null; start_timeout?: string | null | null; task?: Task | null; timeout?: string | null | null; weight?: number | null };
+export type JobSettings = { defaults?: JobDefaults; limits?: JobCeilings };
+export type JobSpec = { after?: After | null; bounds?: Bounds | null; breaker?: Breaker | null; calendar?: CalendarUse | null; description?: string; jitter?: string | null; kind: Kind; labels?: Record<string, string>; limits?: JobLimits | null; misfire?: Misfire; name: string; namespace?: string; notify?: Notify | null; on_resume?: Misfire; overlap?: Overlap; params?: unknown; placement?: Placement; priority?: number; progress_timeout?: string | null; queue?: string | null; retention?: Retention | null; retry?: Retry; schedule?: ScheduleEntry[]; start_timeout?: string | null; task: Task; timeout?: string | null; weight?: number };
+export type JobSpecByPath = { after?: After | null; bounds?: Bounds | null; breaker?: Breaker | null; calendar?: CalendarUse | null; description?: string; jitter?: string | null; kind: Kind; labels?: Record<string, string>; limits?: JobLimits | null; misfire?: Misfire; name?: string; namespace?: string; notify?: Notify | null; on_resume?: Misfire; overlap?: Overlap; params?: unknown; placement?: Placement; priority?: number; progress_timeout?: string | null; queue?: string | null; retention?: Retention | null; retry?: Retry; schedule?: ScheduleEntry[]; start_timeout?: string | null; task: Task; timeout?: string | null; weight?: number };
+export type JobSpecPatch = { after?: After | null | null; bounds?: Bounds | null | null; breaker?: Breaker | null | null; calendar?: CalendarUse | null | null; description?: string | null; jitter?: string | null | null; kind?: Kind | null; labels?: Record<string, string> | null; limits?: JobLimits | null | null; misfire?: Misfire | null; name?: string | null; namespace?: string | null; notify?: Notify | null | null; on_resume?: Misfire | null; overlap?: Overlap | null; params?: unknown | null; placement?: Placement | null; priority?: number | null; progress_timeout?: string | null | null; queue?: string | null | null; retention?: Retention | null | null; retry?: Retry | null; schedule?: ScheduleEntry[] | null; start_timeout?: string | null | null; task?: Task | null; timeout?: string | null | null; weight?: number | null };
 export type JobVersion = { actor: string; created: string; current: boolean; spec: JobSpec; version: number };
 export type JobVersionPage = { items: JobVersion[]; next: string | null };
 export type Keep = "oldest" | "newest";
@@ -114,7 +117,7 @@ export type Notify = { rules?: NotifyRule[] };
 export type NotifyOn = "failure" | "recovery" | "late";
 export type NotifyRule = { email?: string[]; group_for?: string | null; late_after?: string | null; on: NotifyOn[]; webhook?: string | null };
 export type OnFull = "skip" | "allow" | "queue" | "cancel_old" | "fail";
-export type Operation = "PutJob" | "PatchJob" | "ShowJob" | "DeleteJob" | "PauseJob" | "ResumeJob" | "ResetBreaker" | "PauseJobs" | "ResumeJobs" | "DeleteJobs" | "ListJobVersions" | "ShowJobVersion" | "DiffJob" | "RestoreJob" | "TriggerRun" | "ListNamespaceJobs" | "ListJobs" | "ValidateJob" | "NextTimes" | "PreviewSchedule" | "ExplainJob" | "PutCalendar" | "ShowCalendar" | "DeleteCalendar" | "ListCalendarVersions" | "ListNamespaceCalendars" | "ListCalendars" | "PutQueue" | "ShowQueue" | "DeleteQueue" | "PauseQueue" | "ResumeQueue" | "ListNamespaceQueues" | "ListQueues" | "TriggerBatch" | "ListRuns" | "ShowRun" | "WaitRun" | "ExplainRun" | "CancelRun" | "RerunRun" | "ListLetters" | "ListAllLetters" | "ShowLetter" | "RequeueLetters" | "DiscardLetters" | "CreateBackfill" | "PreviewBackfill" | "ListJobBackfills" | "ListBackfills" | "ShowBackfill" | "PauseBackfill" | "ResumeBackfill" | "CancelBackfill" | "ReadLogs" | "FollowChanges" | "ShowMetrics" | "ShowOverview" | "ShowCluster" | "ListWorkers" | "ShowWorker" | "DrainWorker" | "ResumeWorker" | "ResetWorker" | "CreateToken" | "ListTokens" | "RevokeToken" | "ListAudit" | "PutSetting" | "ShowSetting" | "DeleteSetting" | "ListSettings" | "AcquireLock" | "RenewLock" | "ReleaseLock" | "BreakLock" | "ShowLock" | "ListLocks" | "MakeBackup" | "ListBackups" | "ListNotifications" | "TestNotification" | "ShowJobSchema" | "ShowCalendarSchema" | "ShowQueueSchema" | "ShowOpenapi" | "ShowProblem" | "ShowRollups" | "ListUpcoming" | "SignIn" | "ShowSession" | "SignOut" | "ShowConsole" | "ShowConsoleFile" | "Health" | "Readiness";
+export type Operation = "PutJob" | "PatchJob" | "ShowJob" | "DeleteJob" | "PauseJob" | "ResumeJob" | "ResetBreaker" | "PauseJobs" | "ResumeJobs" | "DeleteJobs" | "ListJobVersions" | "ShowJobVersion" | "DiffJob" | "RestoreJob" | "TriggerRun" | "ListNamespaceJobs" | "ListJobs" | "ValidateJob" | "NextTimes" | "PreviewSchedule" | "ExplainJob" | "PutCalendar" | "ShowCalendar" | "DeleteCalendar" | "ListCalendarVersions" | "ListNamespaceCalendars" | "ListCalendars" | "PutQueue" | "ShowQueue" | "DeleteQueue" | "PauseQueue" | "ResumeQueue" | "ListNamespaceQueues" | "ListQueues" | "TriggerBatch" | "ListRuns" | "ShowRun" | "WaitRun" | "ExplainRun" | "CancelRun" | "RerunRun" | "ListLetters" | "ListAllLetters" | "ShowLetter" | "RequeueLetters" | "DiscardLetters" | "CreateBackfill" | "PreviewBackfill" | "ListJobBackfills" | "ListBackfills" | "ShowBackfill" | "PauseBackfill" | "ResumeBackfill" | "CancelBackfill" | "ReadLogs" | "FollowChanges" | "ShowMetrics" | "ShowOverview" | "ShowCluster" | "ListWorkers" | "ShowWorker" | "DrainWorker" | "ResumeWorker" | "ResetWorker" | "CreateToken" | "ListTokens" | "RevokeToken" | "ListAudit" | "PutSetting" | "ShowSetting" | "DeleteSetting" | "ListSettings" | "PutInstallationSetting" | "ShowInstallationSetting" | "DeleteInstallationSetting" | "ListInstallationSettings" | "AcquireLock" | "RenewLock" | "ReleaseLock" | "BreakLock" | "ShowLock" | "ListLocks" | "MakeBackup" | "ListBackups" | "ListNotifications" | "TestNotification" | "ShowJobSchema" | "ShowCalendarSchema" | "ShowQueueSchema" | "ShowOpenapi" | "ShowProblem" | "ShowRollups" | "ListUpcoming" | "SignIn" | "ShowSession" | "SignOut" | "ShowConsole" | "ShowConsoleFile" | "Health" | "Readiness";
 export type Origin = "schedule" | "api" | "backfill" | "after";
 export type Overlap = OnFull | Long;
 export type Overview = { caller: Caller; counters: Counters; failing: FailingJob[]; lines: Line[]; now: string; ready: boolean; runs: RunsNow; silent: string[]; start_delay: Bucket[]; uptime_ms: number; version: string; workers: Worker[]; workers_total: number };
@@ -161,7 +164,7 @@ export type Selection = { cursor?: string | null; dry_run?: boolean; labels?: Re
 export type ServerState = "active" | "standby" | "gone";
 export type Session = { may: Operation[]; name: string; namespace: string | null; role: Role; server: string; version: string };
 export type Setting = { actor: string; name: SettingName; namespace: string | null; revision: number; updated: string; value: unknown };
-export type SettingName = "notify";
+export type SettingName = "notify" | "jobs";
 export type SettingPage = { items: Setting[]; next: string | null };
 export type Standing = { attempts: number; maintenance: Maintenance | null; name: string; processes: number };
 export type State = "delivered" | "pending" | "failed" | "dropped";
@@ -247,9 +250,9 @@ export interface Operations {
   pauseQueue: { path: { namespace: string; name: string }; query: object; body: undefined; answer: Queue };
   resumeQueue: { path: { namespace: string; name: string }; query: object; body: undefined; answer: Queue };
   listSettings: { path: { namespace: string }; query: object; body: undefined; answer: SettingPage };
-  deleteSetting: { path: { namespace: string; name: SettingName }; query: object; body: undefined; answer: undefined };
-  showSetting: { path: { namespace: string; name: SettingName }; query: object; body: undefined; answer: Setting };
-  putSetting: { path: { namespace: string; name: SettingName }; query: object; body: Notify; answer: Setting };
+  deleteSetting: { path: { namespace: string; name: "notify" }; query: object; body: undefined; answer: undefined };
+  showSetting: { path: { namespace: string; name: "notify" }; query: object; body: undefined; answer: Setting };
+  putSetting: { path: { namespace: string; name: "notify" }; query: object; body: Notify; answer: Setting };
   listNotifications: { path: object; query: { namespace?: string; state?: "pending" | "delivered" | "failed" | "dropped"; limit?: number }; body: undefined; answer: NotificationPage };
   testNotification: { path: object; query: object; body: NotificationTest; answer: NotificationTestedPage };
   showOverview: { path: object; query: object; body: undefined; answer: Overview };
@@ -271,6 +274,10 @@ export interface Operations {
   signOut: { path: object; query: object; body: undefined; answer: undefined };
   showSession: { path: object; query: object; body: undefined; answer: Session };
   signIn: { path: object; query: object; body: undefined; answer: Session };
+  listInstallationSettings: { path: object; query: object; body: undefined; answer: SettingPage };
+  deleteInstallationSetting: { path: { name: "jobs" }; query: object; body: undefined; answer: undefined };
+  showInstallationSetting: { path: { name: "jobs" }; query: object; body: undefined; answer: Setting };
+  putInstallationSetting: { path: { name: "jobs" }; query: object; body: JobSettings; answer: Setting };
   listTokens: { path: object; query: object; body: undefined; answer: TokenPage };
   createToken: { path: object; query: object; body: NewToken; answer: Token };
   revokeToken: { path: { id: string }; query: object; body: undefined; answer: undefined };
@@ -369,6 +376,10 @@ export const CALLS = {
   signOut: ['DELETE', '/api/v1/session'],
   showSession: ['GET', '/api/v1/session'],
   signIn: ['POST', '/api/v1/session'],
+  listInstallationSettings: ['GET', '/api/v1/settings'],
+  deleteInstallationSetting: ['DELETE', '/api/v1/settings/{name}'],
+  showInstallationSetting: ['GET', '/api/v1/settings/{name}'],
+  putInstallationSetting: ['PUT', '/api/v1/settings/{name}'],
   listTokens: ['GET', '/api/v1/tokens'],
   createToken: ['POST', '/api/v1/tokens'],
   revokeToken: ['DELETE', '/api/v1/tokens/{id}'],

@@ -44,6 +44,7 @@ mod run;
 mod schema;
 mod secure;
 mod serve;
+mod settings;
 mod state_machine;
 mod store;
 mod token;
@@ -166,6 +167,9 @@ enum Command {
     /// Who is told of failures: show, set, unset, test, log, key
     #[command(subcommand)]
     Notify(notify::Command),
+    /// What holds for the jobs of the installation: show, set, unset
+    #[command(subcommand)]
+    Settings(settings::Command),
     /// The configuration in force: check, show
     #[command(subcommand)]
     Config(config::command::Command),
@@ -237,6 +241,7 @@ fn main() -> ExitCode {
         Command::Lock(command) => lock::run(command),
         Command::Token(command) => token::run(command),
         Command::Notify(command) => notify::run(command),
+        Command::Settings(command) => settings::run(command),
         Command::Config(command) => config::command::run(command),
         Command::Store(command) => store::run(command),
         Command::Backup(backup) => backup.run(),

@@ -99,7 +99,7 @@ impl Source<'_> {
     fn floor(&self, versions: &[JobVersion]) -> WallMs {
         let kept = versions
             .iter()
-            .filter_map(|version| version.spec.retention.age_ms())
+            .filter_map(|version| version.spec.retention().age_ms())
             .min();
         kept.map_or(WallMs(i64::MIN), |age| {
             self.now.plus(self.options.grace_ms - age)

@@ -3,12 +3,13 @@
 //! A step remembers the revision that it was compared with and is carried out only on that revision: what is done is what
 //! was printed.
 
-use drumtower_core::model::{Change, JsonText, diff};
+use drumtower_core::model::{Change, JobSettings, JsonText, SpecError, diff};
 use serde_json::{Value, json};
 
 use crate::client::{Call, Client};
 use crate::failure::{Exit, Failure, Result};
 use crate::manifest::{Document, Kind, Spec};
+use crate::settings;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
@@ -89,15 +90,22 @@ impl Step {
 
 /// Compares every document with the server and checks what only the server knows.
 pub fn plan(client: &Client, documents: Vec<Document>) -> Result<Vec<Step>> {
-    let steps = documents.into_iter().map(|document| step(client, document));
+    let is_job = |document: &Document| matches!(document.spec, Spec::Job(_));
+    let settings = match documents.iter().any(is_job) {
+        true => settings::of_jobs(client)?,
+        false => JobSettings::default(),
+    };
+    let steps = documents
+        .into_iter()
+        .map(|document| step(client, &settings, document));
     let steps = steps.collect::<Result<Vec<Step>>>()?;
     calendars_exist(client, &steps)?;
     Ok(steps)
 }
 
-fn step(client: &Client, document: Document) -> Result<Step> {
+fn step(client: &Client, settings: &JobSettings, document: Document) -> Result<Step> {
     let (kind, namespace, name) = document.address();
-    let wanted = document.body()?;
+    let wanted = completed(settings, &document)?.body()?;
     let found = match client.value(Call::get(kind.path(&namespace, &name))) {
         Ok(found) => found,
         Err(failure) if failure.exit == Exit::NotFound => Value::Null,
@@ -129,6 +137,17 @@ fn step(client: &Client, document: Document) -> Result<Step> {
         found,
         document: Some(document),
     })
+}
+
+/// As the server will have it: with what its settings say for a job that does not say it itself.
+fn completed(settings: &JobSettings, document: &Document) -> Result<Document> {
+    let mut completed = document.clone();
+    if let Spec::Job(spec) = &mut completed.spec {
+        let refused =
+            |error: SpecError| Failure::new(Exit::Refused, error.to_string()).at(&document.place());
+        settings.complete(spec).map_err(refused)?;
+    }
+    Ok(completed)
 }
 
 /// A job may name a calendar of the files or one that the server has. Found out now, before anything is changed.

@@ -222,7 +222,7 @@ impl Engine {
         let run = Run {
             nominal: Some(pick.at),
             job_version: row.job_version,
-            retention: compiled.version.spec.retention,
+            retention: compiled.version.spec.retention(),
             params: row.params.clone(),
             backfill: Some(BackfillMark {
                 backfill: id,

@@ -8,7 +8,8 @@ use crate::model::{
     CalendarRef, CalendarSpec, Checkpoint, DrainRow, Ending, Fence, IdempotencyEntry,
     IdempotencyHash, JobId, JobName, JobRecord, JobSpec, JobVersion, JsonText, LockRef,
     LockRequest, LogLocator, NamespaceName, Obedience, ProcessId, QueueRef, QueueSpec, Run, RunId,
-    SegmentSet, SessionId, SettingKey, SweepCause, TokenId, Verdict, WallMs, WorkerName, WorkerRef,
+    SegmentSet, SessionId, SettingKey, SettingRow, SweepCause, TokenId, Verdict, WallMs,
+    WorkerName, WorkerRef,
 };
 
 /// Names a caller that waits for a reply.
@@ -35,6 +36,8 @@ pub enum Input {
     Loaded(Loaded),
     /// Drains of workers, as the server that writes them has changed them.
     Drains(Vec<DrainRow>),
+    /// Settings, as the server that writes them has changed them.
+    Settings(Vec<SettingRow>),
     /// Nobody waits any more for the answer to a command: it has not reached anyone, and will not.
     CallerGone(Ticket),
 }

@@ -63,6 +63,7 @@ mod rests;
 mod retry;
 mod runs;
 mod segments;
+mod settings;
 mod sort_lots;
 mod start_limits;
 mod succession;
@@ -260,6 +261,10 @@ impl Engine {
             }
             Input::Drains(rows) => {
                 self.take_drains(rows);
+                Step::Done
+            }
+            Input::Settings(rows) => {
+                self.take_settings(rows);
                 Step::Done
             }
             Input::CallerGone(ticket) => {

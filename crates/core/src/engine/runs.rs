@@ -111,7 +111,7 @@ pub(super) fn fresh_run(id: RunId, job: &Job, origin: Origin, actor: Actor, now:
         nominal: None,
         due: now.wall,
         created: now.wall,
-        retention: version.spec.retention,
+        retention: version.spec.retention(),
         params: None,
         idempotency_key: None,
         parent_run: None,

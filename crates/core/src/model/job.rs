@@ -124,9 +124,9 @@ pub struct JobSpec {
     /// for ever unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress_timeout: Option<String>,
-    /// How long finished runs are kept, counted from their creation.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub retention: Retention,
+    /// How long finished runs are kept, counted from their creation; `7d` unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retention: Option<Retention>,
     /// Who is told when the job fails, recovers or starts late. It stands in for the rules of the namespace; without rules
     /// (`rules: []`) nobody is told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -271,6 +271,11 @@ impl JobSpec {
     pub fn parsed_limits(&self) -> Result<Option<ParsedLimits>, SpecError> {
         let limits = self.limits.as_ref();
         limits.map(|limits| limits.parsed("limits")).transpose()
+    }
+
+    /// How long its finished runs are kept.
+    pub fn retention(&self) -> Retention {
+        self.retention.unwrap_or_default()
     }
 
     pub fn requirement(&self) -> Requirement {

@@ -14,6 +14,7 @@ mod drain;
 mod gate;
 mod id;
 mod job;
+mod job_settings;
 mod json;
 mod judgement;
 mod limit;
@@ -61,6 +62,7 @@ pub use job::{
     JobRecord, JobRow, JobSpec, JobVersion, Pause, Placement, Retention, ScheduleRow, SpecError,
     Unfired, UnfiredReason,
 };
+pub use job_settings::{JobCeilings, JobDefaults, JobSettings};
 pub use json::{JsonError, JsonText};
 pub use judgement::{AgainBy, Finality, Judgement};
 pub use limit::{JobLimits, ParsedLimits, PerKey, key_value, key_words};

@@ -4,7 +4,6 @@
 //! so that its revision goes on growing.
 
 use std::fmt;
-use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
@@ -16,16 +15,27 @@ use super::{Actor, JsonText, Limits, NamespaceName, SpecError, WallMs};
 )]
 #[serde(rename_all = "snake_case")]
 pub enum SettingName {
-    /// Who is told of failures, recoveries and lateness.
+    /// Who is told of failures, recoveries and lateness: of a namespace.
     Notify,
+    /// What jobs get that do not say it, and what they may say at most: of the installation.
+    Jobs,
 }
 
 impl SettingName {
-    pub const ALL: [Self; 1] = [Self::Notify];
+    pub const ALL: [Self; 2] = [Self::Notify, Self::Jobs];
 
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Notify => "notify",
+            Self::Jobs => "jobs",
+        }
+    }
+
+    /// Whether it is set for the whole installation; the others are set for each namespace.
+    pub fn is_of_installation(self) -> bool {
+        match self {
+            Self::Notify => false,
+            Self::Jobs => true,
         }
     }
 
@@ -38,6 +48,7 @@ impl SettingName {
         }
         match self {
             Self::Notify => super::Notify::parse("value", value).map(|_| ()),
+            Self::Jobs => super::JobSettings::parse("value", value).map(|_| ()),
         }
     }
 }
@@ -48,26 +59,47 @@ impl fmt::Display for SettingName {
     }
 }
 
-impl FromStr for SettingName {
-    type Err = SpecError;
-
-    fn from_str(text: &str) -> Result<Self, SpecError> {
-        let known = Self::ALL.into_iter().find(|name| name.as_str() == text);
-        known.ok_or_else(|| {
-            let names: Vec<&str> = Self::ALL.iter().map(|name| name.as_str()).collect();
-            let given: String = text.chars().take(64).collect();
-            let message = format!("`{given}` is no setting: there is {}", names.join(", "));
-            SpecError::new("name", message)
-        })
-    }
-}
-
 /// Names a setting.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct SettingKey {
     /// `None` means the whole installation.
     pub namespace: Option<NamespaceName>,
     pub name: SettingName,
+}
+
+impl SettingKey {
+    /// What `name` means in a namespace, or for the whole installation: neither has the settings of the other.
+    pub fn named(namespace: Option<NamespaceName>, name: &str) -> Result<Self, SpecError> {
+        let of_installation = namespace.is_none();
+        let mut there = SettingName::ALL.into_iter();
+        let fits = |it: &SettingName| it.is_of_installation() == of_installation;
+        match there.clone().find(|it| fits(it) && it.as_str() == name) {
+            Some(name) => Ok(Self { namespace, name }),
+            None => {
+                let names: Vec<&str> = there
+                    .by_ref()
+                    .filter(fits)
+                    .map(SettingName::as_str)
+                    .collect();
+                let given: String = name.chars().take(64).collect();
+                let scope = match of_installation {
+                    true => "the installation",
+                    false => "a namespace",
+                };
+                let message = format!(
+                    "`{given}` is no setting of {scope}: there is {}",
+                    names.join(", ")
+                );
+                Err(SpecError::new("name", message))
+            }
+        }
+    }
+
+    /// What holds for jobs everywhere.
+    pub const JOBS: Self = Self {
+        namespace: None,
+        name: SettingName::Jobs,
+    };
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,5 +1,6 @@
 //! The gate before every handler: who calls, may it, and may it in the namespace that the path names.
 
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 use axum::extract::path::ErrorKind;
@@ -269,8 +270,12 @@ impl<S: Send + Sync> FromRequestParts<S> for SettingPath {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let (namespace, name) = pair(parts, state).await?;
-        Self::of(&namespace, &name)
+        // Those of the installation have no namespace in their path.
+        let path = Path::<BTreeMap<String, String>>::from_request_parts(parts, state)
+            .await
+            .map_err(|error| unreadable(&error))?;
+        let named = |key: &str| path.get(key).map(String::as_str);
+        Self::of(named("namespace"), named("name").unwrap_or_default())
     }
 }
 

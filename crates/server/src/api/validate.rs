@@ -10,6 +10,7 @@ use super::gate::JobPath;
 use super::next::{self, Answer};
 use super::problem::Problem;
 use super::query::Parameters;
+use super::settings;
 
 pub async fn job(
     State(edge): State<Edge>,
@@ -18,6 +19,7 @@ pub async fn job(
     Bounded(bytes): Bounded<{ body::ORDINARY }>,
 ) -> Result<Json<Answer>, Problem> {
     Parameters::read(&uri, &[])?;
-    let spec = super::jobs::manifest(&bytes, &job)?;
+    let mut spec = super::jobs::manifest(&bytes, &job)?;
+    settings::of_jobs(&edge).await?.complete(&mut spec)?;
     Ok(Json(next::foreseen(&edge, spec).await?))
 }

@@ -81,6 +81,10 @@ pub enum Operation {
     ShowSetting,
     DeleteSetting,
     ListSettings,
+    PutInstallationSetting,
+    ShowInstallationSetting,
+    DeleteInstallationSetting,
+    ListInstallationSettings,
     AcquireLock,
     RenewLock,
     ReleaseLock,
@@ -152,6 +156,7 @@ const QUEUE: &str = "/api/v1/namespaces/{namespace}/queues/{name}";
 const LOCK: &str = "/api/v1/namespaces/{namespace}/locks/{name}";
 const SESSION: &str = "/api/v1/session";
 const SETTING: &str = "/api/v1/namespaces/{namespace}/settings/{name}";
+const INSTALLATION_SETTING: &str = "/api/v1/settings/{name}";
 
 pub const DOORS: &[Door] = &[
     rest(Operation::PutJob, Verb::Put, JOB, ACT),
@@ -450,6 +455,30 @@ pub const DOORS: &[Door] = &[
         Verb::Get,
         "/api/v1/namespaces/{namespace}/settings",
         ACT,
+    ),
+    rest(
+        Operation::PutInstallationSetting,
+        Verb::Put,
+        INSTALLATION_SETTING,
+        MANAGE,
+    ),
+    rest(
+        Operation::ShowInstallationSetting,
+        Verb::Get,
+        INSTALLATION_SETTING,
+        LOOK,
+    ),
+    rest(
+        Operation::DeleteInstallationSetting,
+        Verb::Delete,
+        INSTALLATION_SETTING,
+        MANAGE,
+    ),
+    rest(
+        Operation::ListInstallationSettings,
+        Verb::Get,
+        "/api/v1/settings",
+        LOOK,
     ),
     rest(
         Operation::AcquireLock,

@@ -63,6 +63,8 @@ impl Operation {
             | Self::RevokeToken
             | Self::PutSetting
             | Self::DeleteSetting
+            | Self::PutInstallationSetting
+            | Self::DeleteInstallationSetting
             | Self::AcquireLock
             | Self::RenewLock
             | Self::ReleaseLock
@@ -111,6 +113,8 @@ impl Operation {
             | Self::ListAudit
             | Self::ShowSetting
             | Self::ListSettings
+            | Self::ShowInstallationSetting
+            | Self::ListInstallationSettings
             | Self::ShowJobSchema
             | Self::ShowCalendarSchema
             | Self::ShowQueueSchema

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use drumtower_core::engine::Transfer;
-use drumtower_core::model::{DrainRow, SegmentId, SessionId};
+use drumtower_core::model::{DrainRow, SegmentId, SessionId, SettingRow};
 use drumtower_core::shares::Sight;
 use drumtower_store::{Error, Read};
 
@@ -18,6 +18,8 @@ pub struct Look {
     pub definitions: u64,
     /// Every drain, when that has moved and another server writes them.
     pub drains: Option<Vec<DrainRow>>,
+    /// Every setting, likewise.
+    pub settings: Option<Vec<SettingRow>>,
 }
 
 impl Look {
@@ -28,14 +30,15 @@ impl Look {
         let sight = look(reader)?;
         let home = sight.segments.iter().find(|row| row.id == SegmentId::HOME);
         let is_ours = home.is_some_and(|row| row.owner == me);
-        let drains = match known == Some(definitions) || is_ours {
-            true => None,
-            false => Some(reader.drains()?),
+        let (drains, settings) = match known == Some(definitions) || is_ours {
+            true => (None, None),
+            false => (Some(reader.drains()?), Some(reader.settings()?)),
         };
         Ok(Self {
             plan: sight.plan(me),
             definitions,
             drains,
+            settings,
         })
     }
 }

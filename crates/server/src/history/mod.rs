@@ -31,7 +31,7 @@ pub fn versions(
 pub fn kept_since(versions: &[JobVersion], now: WallMs) -> WallMs {
     let ages = versions
         .iter()
-        .map(|version| version.spec.retention.age_ms());
+        .map(|version| version.spec.retention().age_ms());
     let since = ages.map(|age| age.map_or(WallMs(i64::MIN), |age| now.plus(-age)));
     since.min().unwrap_or(now)
 }

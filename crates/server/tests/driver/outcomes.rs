@@ -245,7 +245,7 @@ fn with_impossible_run(store: &mut Memory) {
         nominal: None,
         due: WallMs(0),
         created: WallMs(0),
-        retention: spec.retention,
+        retention: spec.retention(),
         params: None,
         idempotency_key: None,
         parent_run: None,

@@ -33,9 +33,10 @@ async fn described(admin: &Client) -> Vec<Described> {
 
 /// Settings have names of their own; other things are called as one likes.
 fn name<'a>(path: &str, other: &'a str) -> &'a str {
-    match path.contains("/settings/") {
-        true => "notify",
-        false => other,
+    match path {
+        _ if path.starts_with("/api/v1/settings/") => "jobs",
+        _ if path.contains("/settings/") => "notify",
+        _ => other,
     }
 }
 

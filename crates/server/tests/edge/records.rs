@@ -61,6 +61,65 @@ async fn a_setting_is_edited_under_its_etag() {
     server.stop().await;
 }
 
+const JOBS: &str = "/api/v1/settings/jobs";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_setting_of_the_installation_holds_for_what_is_put_from_then_on() {
+    let server = Server::start().await;
+    let admin = server.admin();
+    let path = |name: &str| format!("/api/v1/namespaces/default/jobs/{name}");
+    let plain = json!({"kind": "Job", "task": {"exec": {"argv": ["true"]}}});
+    let before = admin.put(&path("before"), &plain).await.expect(201);
+    admin.get(JOBS).await.problem(404, "no_such_setting");
+    let value =
+        json!({"defaults": {"timeout": "10m", "retention": "30d"}, "limits": {"timeout": "1h"}});
+    let made = admin.put(JOBS, &value).await;
+    assert_eq!(made.header("etag"), "\"s1\"");
+    assert_eq!(made.expect(201)["namespace"], Value::Null);
+    let put = admin.put(&path("after"), &plain).await.expect(201);
+    assert_eq!(
+        (&put["spec"]["timeout"], &put["spec"]["retention"]),
+        (&json!("10m"), &json!("30d"))
+    );
+    // Nobody touched it, so it goes on as it was.
+    let still = admin.get(&path("before")).await.expect(200);
+    assert_eq!(still["spec"], before["spec"]);
+    let mut long = plain.clone();
+    long["timeout"] = json!("61m");
+    let refused = admin.put(&path("after"), &long).await;
+    let problem = refused.problem(422, "invalid_field");
+    assert_eq!(problem["field"], "timeout");
+    let tried = admin
+        .post(&format!("{}/validate", path("after")), &long)
+        .await;
+    tried.problem(422, "invalid_field");
+    // A value is looked at as a whole, and both kinds of settings are where they belong.
+    let unknown = json!({"defaults": {"timeuot": "1m"}});
+    let refused = admin.put(JOBS, &unknown).await;
+    let problem = refused.problem(422, "invalid_field");
+    let detail = problem["detail"].as_str().unwrap();
+    assert!(detail.contains("`timeuot`"), "{detail}");
+    for misplaced in [
+        "/api/v1/settings/notify",
+        "/api/v1/namespaces/default/settings/jobs",
+    ] {
+        let refused = admin.put(misplaced, &json!({})).await;
+        refused.problem(400, "invalid_parameter");
+    }
+    let bound = server.client("admin", Some("default")).await;
+    bound.get(JOBS).await.expect(200);
+    let refused = bound.put(JOBS, &json!({})).await;
+    refused.problem(403, "forbidden_namespace");
+    let audit = admin.get("/api/v1/audit?kind=setting").await.expect(200);
+    assert_eq!(audit["items"][0]["name"], "jobs");
+    assert_eq!(audit["items"].as_array().unwrap().len(), 1);
+    let edit = [("If-Match", "\"s1\"")];
+    admin.call("DELETE", JOBS, &edit, None).await.success();
+    let put = admin.put(&path("after"), &plain).await.expect(200);
+    assert_eq!(put["spec"].get("timeout"), None);
+    server.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_audit_log_tells_who_changed_what_from_what_to_what() {
     let server = Server::start().await;

@@ -134,6 +134,41 @@ async fn whichever_server_is_asked_carries_a_command_out() {
 }
 
 #[tokio::test]
+async fn a_setting_of_the_installation_holds_at_every_server() {
+    const SETTING: &str = "/api/v1/settings/jobs";
+    let pair = Pair::start().await;
+    for (number, asked) in pair.both().into_iter().enumerate() {
+        let timeout = format!("{}m", number + 10);
+        let settings = json!({"defaults": {"timeout": timeout}});
+        asked.admin().put(SETTING, &settings).await.success();
+        for reader in pair.both() {
+            let seen = reader.admin().get(SETTING).await.expect(200);
+            assert_eq!(seen["value"], settings);
+        }
+        // A job of each server: one of them wrote the setting, the other one hears of it.
+        for second in [false, true] {
+            let name = pair.name_of(second);
+            eventually("the default holds", async || {
+                let put = asked.admin().put(&path(&name), &job(&name)).await;
+                (put.json()["spec"]["timeout"] == timeout.as_str()).then_some(())
+            })
+            .await;
+        }
+    }
+    // What one of them takes back is taken back at the other.
+    pair.two.admin().delete(SETTING).await.success();
+    for second in [false, true] {
+        let name = pair.name_of(second);
+        eventually("no default holds", async || {
+            let put = pair.one.admin().put(&path(&name), &job(&name)).await;
+            put.json()["spec"].get("timeout").is_none().then_some(())
+        })
+        .await;
+    }
+    pair.stop().await;
+}
+
+#[tokio::test]
 async fn what_a_server_refuses_of_its_own_is_told_as_it_is() {
     let pair = Pair::start().await;
     for asked in pair.both() {

@@ -106,6 +106,11 @@ fn expected(operation: Operation) -> [u16; 8] {
         Operation::ShowSetting => [401, 401, 403, 200, 403, 200, 403, 403],
         Operation::DeleteSetting => [401, 401, 403, 204, 403, 204, 403, 403],
         Operation::ListSettings => [401, 401, 403, 200, 403, 200, 403, 403],
+        // What holds for every namespace is told to all and changed by an admin of all.
+        Operation::PutInstallationSetting => [401, 401, 403, 403, 403, 200, 403, 403],
+        Operation::ShowInstallationSetting => [401, 401, 200, 200, 403, 200, 200, 200],
+        Operation::DeleteInstallationSetting => [401, 401, 403, 403, 403, 204, 403, 403],
+        Operation::ListInstallationSettings => [401, 401, 200, 200, 403, 200, 200, 200],
         Operation::AcquireLock => [401, 401, 403, 200, 403, 200, 403, 403],
         Operation::RenewLock => [401, 401, 403, 200, 403, 200, 403, 403],
         Operation::ReleaseLock => [401, 401, 403, 204, 403, 204, 403, 403],
@@ -192,6 +197,11 @@ fn notify() -> Value {
     json!({"rules": []})
 }
 
+/// Holds for what the other calls put too, and stands in nobody's way.
+fn job_settings() -> Value {
+    json!({"limits": {"max_attempts": 100}})
+}
+
 /// Objects of namespace `a` for one call, so that no call sees what another left behind.
 struct Objects {
     job: String,
@@ -230,6 +240,10 @@ async fn objects(server: &Server) -> Objects {
         .put("/api/v1/namespaces/a/settings/notify", &notify())
         .await
         .success();
+    admin
+        .put("/api/v1/settings/jobs", &job_settings())
+        .await
+        .success();
     let acquire = format!("/api/v1/namespaces/a/locks/{job}/acquire");
     let held = admin.post(&acquire, &json!({"owner": "sweep"})).await;
     let fence = held.expect(200)["fence"].clone();
@@ -262,6 +276,7 @@ async fn knock(server: &Server, caller: &Caller, operation: Operation, call: Cal
     };
     let name = match operation {
         Operation::PutJob | Operation::PutCalendar | Operation::PutQueue => rand_name(),
+        _ if path.starts_with("/api/v1/settings/") => "jobs".to_owned(),
         _ if path.contains("/settings/") => "notify".to_owned(),
         _ if path.contains("/calendars/") => objects.calendar.clone(),
         _ if path.contains("/queues/") => objects.queue.clone(),
@@ -288,6 +303,7 @@ async fn knock(server: &Server, caller: &Caller, operation: Operation, call: Cal
         Operation::PutCalendar => Some(calendar()),
         Operation::PutQueue => Some(queue()),
         Operation::PutSetting => Some(notify()),
+        Operation::PutInstallationSetting => Some(job_settings()),
         Operation::AcquireLock => Some(json!({"owner": "sweep"})),
         Operation::RenewLock | Operation::ReleaseLock => Some(json!({"fence": objects.fence})),
         Operation::TestNotification => Some(json!({"namespace": "a", "job": name})),

@@ -91,10 +91,12 @@ impl World {
         if counts {
             live.change = Some(look.plan);
         }
-        match look.drains {
-            Some(drains) => self.step(server, life, now, Input::Drains(drains)),
-            None => Ok(()),
+        let drains = look.drains.map(Input::Drains);
+        let settings = look.settings.map(Input::Settings);
+        for input in drains.into_iter().chain(settings) {
+            self.step(server, life, now, input)?;
         }
+        Ok(())
     }
 
     /// Commits what was decided and decides nothing more; then segments move.

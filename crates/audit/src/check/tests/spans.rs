@@ -11,7 +11,7 @@ const YEAR_S: i64 = 365 * 86_400;
 /// A job of every second whose times up to a second after the start make one range.
 fn long(world: &mut World, seconds: i64, count: u64) {
     world.restart(json!([{"every": "1s"}]));
-    world.spec().retention = Retention::Keep;
+    world.spec().retention = Some(Retention::Keep);
     let last = START.plus(seconds * 1000);
     world.unfired.push(Unfired {
         job: JOBS[0],

@@ -1,5 +1,7 @@
 //! Creates a job, or changes its definition. Repeating a definition changes nothing.
 //!
+//! What it does not say is filled in from the settings in force, so the version says all that its runs go by.
+//!
 //! Times up to the edit belong to the old version, so they are decided first; those it had not decided are recorded. Only a
 //! changed schedule is planned anew, from now on: nothing fires in the past.
 
@@ -20,10 +22,11 @@ impl Engine {
         &mut self,
         now: Now,
         actor: &Actor,
-        spec: JobSpec,
+        mut spec: JobSpec,
         condition: Condition,
     ) -> Answer {
         spec.check().map_err(Refusal::Invalid)?;
+        self.complete(&mut spec).map_err(Refusal::Invalid)?;
         let name = JobRef {
             namespace: spec.namespace.clone(),
             name: spec.name.clone(),

@@ -107,7 +107,7 @@ impl Engine {
         let run_row = Run {
             due,
             job_version: compiled.version.version,
-            retention: compiled.version.spec.retention,
+            retention: compiled.version.spec.retention(),
             nominal: rerun.as_ref().and_then(|rerun| rerun.nominal),
             rerun_of: rerun.as_ref().map(|rerun| rerun.of),
             params: trigger.params.or(rerun.and_then(|rerun| rerun.params)),

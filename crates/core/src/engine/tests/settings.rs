@@ -72,6 +72,77 @@ fn a_wrong_value_changes_nothing() {
     assert!(world.tables.settings.is_empty() && world.tables.audit.is_empty());
 }
 
+fn plain() -> JobSpec {
+    serde_json::from_value(noop("j")).expect("a manifest")
+}
+
+fn job_settings(world: &mut World, text: &str) {
+    world
+        .command(Command::PutSetting {
+            key: SettingKey::JOBS,
+            value: JsonText::parse("value", text).expect("JSON"),
+            condition: Condition::Any,
+        })
+        .unwrap();
+}
+
+#[test]
+fn a_version_holds_what_the_settings_said_when_it_was_put() {
+    let mut world = World::new();
+    job_settings(&mut world, r#"{"defaults": {"timeout": "10m"}}"#);
+    let timeout = |world: &mut World| {
+        let reply = world.command(Command::PutJob {
+            spec: Box::new(plain()),
+            condition: Condition::Any,
+        });
+        match reply.unwrap() {
+            Reply::Job { record, .. } => (record.row.version, record.version.spec.timeout.clone()),
+            other => panic!("{other:?}"),
+        }
+    };
+    let ten = Some("10m".to_owned());
+    assert_eq!(timeout(&mut world), (1, ten.clone()));
+    // Repeated, it changes nothing, also in the engine after this one.
+    world.restart();
+    assert_eq!(timeout(&mut world), (1, ten));
+    job_settings(&mut world, r#"{"defaults": {"timeout": "20m"}}"#);
+    assert_eq!(timeout(&mut world), (2, Some("20m".to_owned())));
+}
+
+#[test]
+fn what_another_server_wrote_counts_unless_it_is_older() {
+    let mut world = World::new();
+    job_settings(&mut world, r#"{"defaults": {"timeout": "10m"}}"#);
+    let heard = |revision, text: &str| {
+        Input::Settings(vec![SettingRow {
+            key: SettingKey::JOBS,
+            revision,
+            value: Some(JsonText::parse("value", text).expect("JSON")),
+            updated: WallMs(0),
+            actor: Actor("other".into()),
+        }])
+    };
+    let timeout = |world: &World| {
+        let mut spec = plain();
+        world.engine.complete(&mut spec).unwrap();
+        spec.timeout
+    };
+    let now = world.now;
+    world
+        .engine
+        .step(now, heard(1, r#"{"defaults": {"timeout": "1m"}}"#));
+    assert_eq!(timeout(&world).as_deref(), Some("10m"));
+    world
+        .engine
+        .step(now, heard(2, r#"{"defaults": {"timeout": "2m"}}"#));
+    assert_eq!(timeout(&world).as_deref(), Some("2m"));
+    // Written by a server that knows more than this one.
+    world.engine.step(now, heard(3, r#"{"quotas": {}}"#));
+    let refused = world.engine.complete(&mut plain()).unwrap_err();
+    assert_eq!(refused.field, "settings.jobs");
+    assert!(refused.message.contains("`quotas`"), "{refused}");
+}
+
 fn put_of(world: &mut World, namespace: usize) -> Result<Reply, Refusal> {
     let namespace = NamespaceName::new(&format!("n{namespace}")).expect("a name");
     let key = SettingKey {

@@ -122,7 +122,13 @@ fn path_parameter(path: &str, name: &str, schemas: &mut Schemas) -> (&'static st
         "name" if path.contains("/locks/") => {
             named("The lock.", "import", schemas.request::<JobName>())
         }
-        "name" if path.contains("/settings/") => ("The setting.", schemas.request::<SettingName>()),
+        "name" if path.contains("/settings/") => {
+            let of_installation = !path.contains("{namespace}");
+            let there = SettingName::ALL.into_iter();
+            let names = there.filter(|it| it.is_of_installation() == of_installation);
+            let names: Vec<&str> = names.map(SettingName::as_str).collect();
+            ("The setting.", json!({"type": "string", "enum": names}))
+        }
         "name" => named("Its name.", "main", schemas.request::<JobName>()),
         "id" if path.contains("/tokens/") => ("The token.", schemas.request::<TokenId>()),
         "id" if path.contains("/backfills/") => ("The backfill.", schemas.request::<BackfillId>()),

@@ -1,6 +1,6 @@
 //! What is said of the operations of settings and of the audit log.
 
-use drumtower_core::model::{AuditAction, AuditKind, Notify};
+use drumtower_core::model::{AuditAction, AuditKind, JobSettings, Notify};
 use serde_json::{Value, json};
 
 use super::entry::{Entry, Tag};
@@ -71,6 +71,59 @@ pub fn settings(schemas: &mut Schemas) -> Entry {
         "listSettings",
         Tag::System,
         "List the settings of a namespace",
+    )
+    .answers::<Page<Setting>>(schemas, 200, "All of them.")
+}
+
+const OF_INSTALLATION: &[(&str, &str)] = &[("name", "$request.path.name")];
+
+pub fn put_installation_setting(schemas: &mut Schemas) -> Entry {
+    let body = schemas.request::<JobSettings>();
+    let example = json!({"defaults": {"retention": "30d"}, "limits": {"timeout": "6h"}});
+    Entry::new(
+        "putInstallationSetting",
+        Tag::System,
+        "Set a setting of the installation",
+    )
+    .text("It holds for each job that is put from then on, at any server within two seconds. Jobs that exist stay as they are. Only for an admin without a namespace.")
+    .takes([if_match("s"), if_absent()])
+    .body(body, example)
+    .answers::<Setting>(schemas, 200, "Changed, or unchanged.")
+    .answers::<Setting>(schemas, 201, "Made.")
+    .tagged()
+    .leads_to("showInstallationSetting", OF_INSTALLATION)
+    .leads_to("deleteInstallationSetting", OF_INSTALLATION)
+    .refuses(&[Kind::NoSuchSetting, Kind::Stale, Kind::AlreadyThere])
+}
+
+pub fn show_installation_setting(schemas: &mut Schemas) -> Entry {
+    Entry::new(
+        "showInstallationSetting",
+        Tag::System,
+        "Show a setting of the installation",
+    )
+    .answers::<Setting>(schemas, 200, "The setting.")
+    .tagged()
+    .refuses(&[Kind::NoSuchSetting])
+}
+
+pub fn delete_installation_setting() -> Entry {
+    Entry::new(
+        "deleteInstallationSetting",
+        Tag::System,
+        "Take a setting of the installation back",
+    )
+    .text("Only for an admin without a namespace.")
+    .takes([if_match("s")])
+    .answers_nothing(204, "Deleted.")
+    .refuses(&[Kind::NoSuchSetting, Kind::Stale])
+}
+
+pub fn installation_settings(schemas: &mut Schemas) -> Entry {
+    Entry::new(
+        "listInstallationSettings",
+        Tag::System,
+        "List the settings of the installation",
     )
     .answers::<Page<Setting>>(schemas, 200, "All of them.")
 }

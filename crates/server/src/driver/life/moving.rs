@@ -109,6 +109,10 @@ impl Life<'_> {
             let now = self.around.clock.now();
             self.step(now, Input::Drains(drains))?;
         }
+        if let Some(settings) = look.settings {
+            let now = self.around.clock.now();
+            self.step(now, Input::Settings(settings))?;
+        }
         // What was seen before segments moved says nothing of what is left to move.
         if !look.plan.is_nothing() && seen.engine == self.engines && self.shares.change.is_none() {
             self.shares.change = Some(look.plan);
