@@ -12,7 +12,6 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;
-use drumtower_core::model::Actor;
 use drumtower_store::{Address, Opened, Read, Store, sqlite};
 use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::TcpListener;
@@ -51,7 +50,7 @@ pub struct Options {
     pub tls: Option<tls::Options>,
     /// Becomes true when an end under way should wait for nothing more.
     pub hurry: Option<watch::Receiver<bool>>,
-    /// How this server is called in what it records.
+    /// How this server is told from others on the same database.
     pub name: String,
     pub driver: driver::Options,
     pub cluster: cluster::Options,
@@ -320,7 +319,7 @@ async fn start_driver(
     reader: Arc<dyn Read>,
 ) -> Result<Handle, Error> {
     let mut driver = options.driver.clone();
-    driver.engine.server = Actor::new(&options.name);
+    driver.name = Some(options.name.clone());
     driver.address = options.cluster.advertise.clone();
     let handle =
         driver::start(driver, store, reader, Arc::new(SystemClock)).map_err(Error::Thread)?;

@@ -26,6 +26,7 @@ pub const KEYS: &[Key] = &[
     Key::new("insecure", "DRUMTOWER_INSECURE", Kind::Switch)
         .flag("--insecure")
         .default("false"),
+    Key::new("name", "DRUMTOWER_NAME", Kind::Text(named)).unset("the host's name"),
     Key::new("advertise", "DRUMTOWER_ADVERTISE", Kind::Text(advertised)).flag("--advertise"),
     Key::new("peer_ca", "DRUMTOWER_PEER_CA", Kind::Path),
     Key::new("lease", "DRUMTOWER_LEASE", Kind::Duration).default("15s"),
@@ -57,6 +58,19 @@ pub struct Flags {
     /// The URL by which other servers on the same database reach this one; made of --listen unless given
     #[arg(long, env = "DRUMTOWER_ADVERTISE", value_name = "URL", value_parser = advertise)]
     advertise: Option<String>,
+}
+
+/// It stands in tables, log lines and messages to people.
+fn named(text: &str) -> std::result::Result<(), String> {
+    const MOST: usize = 64;
+    let fits = |letter: char| letter.is_ascii_alphanumeric() || "._-".contains(letter);
+    match (1..=MOST).contains(&text.len()) && text.chars().all(fits) {
+        true => Ok(()),
+        false => Err(format!(
+            "`{}` is no name for a server: give up to {MOST} letters, digits, `.`, `_` and `-`",
+            text.chars().take(MOST).collect::<String>()
+        )),
+    }
 }
 
 /// Scheme, host and port, and nothing behind them.
@@ -126,6 +140,11 @@ pub fn options(settings: &Settings) -> Result<Options> {
     options.cluster.advertise = settings.text("advertise");
     options.cluster.ca = settings.path("peer_ca").map(ToOwned::to_owned);
     options.driver.engine.host = drumtower_sdk::host_name();
+    // The name of a machine may be anything; the one that is given was looked at.
+    let host = Some(options.driver.engine.host.clone()).filter(|host| !host.is_empty());
+    if let Some(name) = settings.text("name").or(host) {
+        options.name = name;
+    }
     options.driver.engine.terms = terms(settings)?;
     super::logs::apply(settings, &mut options);
     super::backup::apply(settings, &mut options)?;

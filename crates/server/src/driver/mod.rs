@@ -27,7 +27,7 @@ use std::thread;
 use std::time::Duration;
 
 use drumtower_core::engine::{self, Boot, Engine};
-use drumtower_core::model::{Home, Member, SegmentSet};
+use drumtower_core::model::{Actor, Home, Member, SegmentSet};
 use drumtower_store::{Read, Store};
 use tokio::sync::{mpsc, watch};
 
@@ -52,6 +52,8 @@ pub struct Options {
     pub engine: engine::Options,
     /// Messages that may wait in front of the loop; beyond that callers are refused.
     pub inbox: usize,
+    /// How other servers and people know this one; as it is called in what it records unless given.
+    pub name: Option<String>,
     /// The URL by which other servers reach this one; `None` when it has no others.
     pub address: Option<String>,
     /// Where it keeps the output of runs; `None` when it has no others.
@@ -62,7 +64,10 @@ impl Options {
     /// Who this server is to others.
     pub fn member(&self) -> Member {
         Member {
-            server: self.engine.server.clone(),
+            server: match &self.name {
+                Some(name) => Actor::new(name),
+                None => self.engine.server.clone(),
+            },
             address: self.address.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             home: self.home,
@@ -76,6 +81,7 @@ impl Default for Options {
         Self {
             engine: engine::Options::default(),
             inbox: INBOX,
+            name: None,
             address: None,
             home: None,
         }
