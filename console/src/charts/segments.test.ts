@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import type { Cluster, ClusterServer } from '../api/schema';
 import { squares, toneOf } from './segments';
 
-const server = (session: number, state: ClusterServer['state']): ClusterServer => ({ session, state, name: `s${session}`, address: null, version: '', here: false, started: null, last_seen: '', skew_ms: null, segments: 1 });
+const server = (session: number, state: ClusterServer['state']): ClusterServer => ({ session, state, name: `s${session}`, address: null, version: '', here: false, answered: true, started: null, last_seen: '', skew_ms: null, lag_ms: null, commit_p50_ms: null, commit_p99_ms: null, segments: 1, tied: 0 });
 
 it('segments fill rows of 64, from the left and from the top', () => {
   const corners = squares(63, 64).match(/M[\d.]+ [\d.]+/g);

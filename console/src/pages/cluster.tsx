@@ -75,6 +75,12 @@ function Figures({ cluster, overview }: { cluster: Cluster; overview: Overview |
   );
 }
 
+/** The bounds of half of a server's commits and of all but a hundredth. */
+function commits({ commit_p50_ms: half, commit_p99_ms: most }: ClusterServer) {
+  const words = (ms: number | null) => (ms === null ? '–' : fine(ms));
+  return half === null && most === null ? <span className="quiet">–</span> : `${words(half)} / ${words(most)}`;
+}
+
 const STATE_TONES: Record<ClusterServer['state'], string> = { active: 'completed', standby: 'pending', gone: 'failed' };
 
 function Servers({ cluster }: { cluster: Cluster }) {
@@ -88,8 +94,14 @@ function Servers({ cluster }: { cluster: Cluster }) {
           <th className="number">{t.cluster.segments}</th>
           <th>{t.cluster.address}</th>
           <th>{t.cluster.version}</th>
+          <th className="number" title={t.cluster.lateHint}>
+            {t.cluster.late}
+          </th>
           <th className="number" title={t.cluster.skewHint}>
             {t.cluster.skew}
+          </th>
+          <th className="number" title={t.cluster.commitColumnHint}>
+            {t.cluster.commit}
           </th>
           <th className="number">{t.cluster.started}</th>
           <th className="number">{t.cluster.seen}</th>
@@ -105,6 +117,11 @@ function Servers({ cluster }: { cluster: Cluster }) {
                   <span className="name">{server.name}</span>
                 </span>
                 {server.here && <span className="tag">{t.cluster.here}</span>}
+                {!server.answered && server.state !== 'gone' && (
+                  <span className="tag" data-tone="warning" title={t.cluster.silentHint}>
+                    {t.cluster.silent}
+                  </span>
+                )}
               </span>
             </td>
             <td>
@@ -112,10 +129,14 @@ function Servers({ cluster }: { cluster: Cluster }) {
                 {t.cluster.states[server.state]}
               </span>
             </td>
-            <td className="number">{count(server.segments, language)}</td>
+            <td className="number" title={server.tied === null ? undefined : t.cluster.tied(server.tied)}>
+              {count(server.segments, language)}
+            </td>
             <td className="mono">{server.address ?? <span className="quiet">–</span>}</td>
             <td className="quiet">{server.version}</td>
+            <td className="number">{server.lag_ms === null ? <span className="quiet">–</span> : duration(server.lag_ms)}</td>
             <td className="number">{server.skew_ms === null ? <span className="quiet">–</span> : <Skew ms={server.skew_ms} />}</td>
+            <td className="number">{commits(server)}</td>
             <td className="number quiet">
               <When at={server.started} />
             </td>

@@ -17,7 +17,12 @@ pub enum Command {
 ///
 /// A server is `active` when it owns segments of the job space, `standby` when it has not taken
 /// its share yet, `gone` when its session has ended. The one that answered is marked
-/// `*` under HERE; its clock is told against the database's. With an embedded store there is one server.
+/// `*` under HERE; `silent` there is one that told nothing of itself within two seconds, so that only
+/// what the database says of it is shown. SEGMENTS are those it owns and, after the slash, how many of
+/// them stay together because jobs share something. LAG is how long the oldest has waited of what is
+/// due and nothing but a place on a worker is missing, CLOCK how far its clock is ahead of the
+/// database's, COMMIT how long half of its commits took and all but a hundredth. With an embedded
+/// store there is one server.
 ///
 ///     drumtower cluster status
 ///     drumtower cluster status -o json
@@ -45,7 +50,19 @@ const COLUMNS: &[Column] = &[
     },
     Column {
         head: "SEGMENTS",
-        cell: |server| Cell::text(server, "segments"),
+        cell: |server| Cell::Text(segments(server)),
+    },
+    Column {
+        head: "LAG",
+        cell: |server| Cell::Text(lag(server)),
+    },
+    Column {
+        head: "CLOCK",
+        cell: |server| Cell::Text(clock(server)),
+    },
+    Column {
+        head: "COMMIT",
+        cell: |server| Cell::Text(commit(server)),
     },
     Column {
         head: "ADDRESS",
@@ -54,10 +71,6 @@ const COLUMNS: &[Column] = &[
     Column {
         head: "VERSION",
         cell: |server| Cell::text(server, "version"),
-    },
-    Column {
-        head: "CLOCK",
-        cell: |server| Cell::Text(clock(server)),
     },
     Column {
         head: "SEEN",
@@ -86,9 +99,36 @@ fn shown(cluster: &Value, view: View) -> String {
 }
 
 fn mark(server: &Value) -> &'static str {
-    match server["here"] == true {
-        true => "*",
-        false => "",
+    // Of one that is gone nobody expects an answer, and a server of before the others were asked says nothing of it.
+    let is_silent = server["answered"] == false && server["state"] != "gone";
+    match (server["here"] == true, is_silent) {
+        (true, _) => "*",
+        (false, true) => "silent",
+        (false, false) => "",
+    }
+}
+
+/// All of them, and those that are tied to others.
+fn segments(server: &Value) -> String {
+    match server["tied"].as_u64() {
+        Some(tied) => format!("{}/{tied}", text(server, "segments")),
+        None => text(server, "segments"),
+    }
+}
+
+fn lag(server: &Value) -> String {
+    server["lag_ms"].as_u64().map_or_else(String::new, duration)
+}
+
+fn commit(server: &Value) -> String {
+    let ms = |key: &str| server[key].as_f64().map(|ms| format!("{ms:.1}"));
+    match (ms("commit_p50_ms"), ms("commit_p99_ms")) {
+        (None, None) => String::new(),
+        (half, most) => format!(
+            "{}/{} ms",
+            half.unwrap_or_else(|| "-".to_owned()),
+            most.unwrap_or_else(|| "-".to_owned())
+        ),
     }
 }
 
@@ -133,8 +173,9 @@ mod tests {
             "store": "postgresql",
             "database": {"read_ms": 1.25, "commit_p50_ms": 2.5, "commit_p99_ms": null, "commit_failures": 3},
             "servers": [
-                {"name": "a", "state": "active", "here": true, "skew_ms": -12, "segments": 1000},
-                {"name": "b", "state": "gone", "here": false, "skew_ms": null, "segments": 24},
+                {"name": "a", "state": "active", "here": true, "answered": true, "skew_ms": -12, "lag_ms": 250, "commit_p50_ms": 2.5, "commit_p99_ms": null, "segments": 1000, "tied": 7},
+                {"name": "b", "state": "gone", "here": false, "answered": false, "skew_ms": null, "lag_ms": null, "commit_p50_ms": null, "commit_p99_ms": null, "segments": 24, "tied": 0},
+                {"name": "c", "state": "standby", "here": false, "answered": false, "segments": 0, "tied": 0},
             ],
             "segments": {"unowned": 24},
         });
@@ -150,7 +191,12 @@ mod tests {
             lines[1].contains("-12 ms") || lines[1].contains("-12ms"),
             "{words}"
         );
-        assert!(lines[2].starts_with("b "), "{words}");
+        assert!(
+            lines[1].contains("1000/7") && lines[1].contains("2.5/- ms"),
+            "{words}"
+        );
+        assert!(!lines[2].contains("silent"), "{words}");
+        assert!(lines[3].starts_with("c     silent"), "{words}");
         let foot = "postgresql: read in 1.2 ms, commits p50 2.5 ms p99 -, 3 sent again; 24 segments have no owner now";
         assert_eq!(lines.last(), Some(&foot));
     }

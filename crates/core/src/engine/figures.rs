@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{Limits, Requirement, WallMs};
+use crate::model::{Limits, Now, Requirement, WallMs};
 
 use super::Engine;
 use super::gates::GateId;
@@ -39,6 +39,9 @@ pub struct Figures {
     pub held: u64,
     /// The longest lines that are not empty.
     pub lines: Vec<LineFigures>,
+    /// How long the oldest has waited of what is due: a job that has not fired, or a run that nothing holds back and that
+    /// no worker has been given.
+    pub lag_ms: u64,
 }
 
 /// What waits in the pens of one line.
@@ -50,7 +53,7 @@ struct Penned {
 }
 
 impl Engine {
-    pub fn figures(&self) -> Figures {
+    pub fn figures(&self, now: Now) -> Figures {
         let mut waiting = [0; Limits::PRIORITY as usize + 1];
         for (_, line) in self.lines.all() {
             let priority = line.requirement.priority.min(Limits::PRIORITY) as usize;
@@ -64,6 +67,7 @@ impl Engine {
             waiting,
             held: penned.values().map(|penned| penned.held).sum(),
             lines: self.longest_lines(&penned),
+            lag_ms: self.lag_ms(now),
         }
     }
 

@@ -448,6 +448,12 @@ impl Line {
         self.queue.front().map(|waiting| waiting.run)
     }
 
+    /// The oldest runs of which it is the turn: of those in line, and of the pens that stand in it.
+    pub(super) fn firsts(&self) -> impl Iterator<Item = RunId> + '_ {
+        let pen = self.ready.first().map(|(run, _)| *run);
+        self.head().into_iter().chain(pen)
+    }
+
     /// What is served next: the older of the run at the head and the first pen.
     pub(super) fn next(&self) -> Option<Head> {
         match (self.head(), self.ready.first()) {

@@ -46,6 +46,7 @@ mod input;
 mod isolate;
 mod jobs;
 mod keys;
+mod lag;
 mod letters;
 mod limits;
 mod lines;

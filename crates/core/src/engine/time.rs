@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::fault::{Fault, armed};
-use crate::model::{Fence, JobId, MonoMs, Now, ProcessId, RunId, RunState, WallMs};
+use crate::model::{Fence, JobId, Limits, MonoMs, Now, ProcessId, RunId, RunState, WallMs};
 
 use super::gates::GateId;
 use super::{AttemptRef, Engine, Ticket};
@@ -53,6 +53,15 @@ impl Due {
     pub(super) fn len(&self) -> usize {
         self.jobs.len()
     }
+
+    /// The one of each priority that became due first.
+    fn firsts(&self) -> impl Iterator<Item = JobId> + '_ {
+        (0..=Limits::PRIORITY).filter_map(|priority| {
+            let key = |arrival| (Reverse(priority), arrival);
+            let mut of_priority = self.jobs.range(key(0)..=key(u64::MAX));
+            of_priority.next().map(|(_, job)| *job)
+        })
+    }
 }
 
 /// Attempts that started and whose start is not written yet, oldest first; what is due, and when a commit last was.
@@ -88,6 +97,16 @@ impl Engine {
             .map(|idle| self.starting.last_commit.plus(idle));
         let progress = self.reports.next_at();
         [wheel, start, progress, idle].into_iter().flatten().min()
+    }
+
+    /// Of the jobs whose time has come and that have not fired, those that waited longest.
+    pub(super) fn late_jobs(&self) -> impl Iterator<Item = JobId> + '_ {
+        let mut backlog = self.starting.backlog.iter();
+        let first = backlog.find_map(|timer| match timer {
+            Timer::JobDue(job) => Some(*job),
+            _ => None,
+        });
+        self.due.firsts().chain(first)
     }
 
     pub(super) fn tick(&mut self, now: Now) {

@@ -1,22 +1,26 @@
 //! The servers that share the store, and who owns which segment: as the store says it when it is asked.
 //!
-//! Every server answers for itself, also one that stands by, so the answer shows what the asked one sees. What only a
-//! server itself knows (when it started, how far its clock is off) is told of that one and `null` for the others.
+//! Every server answers, also one that stands by, so the answer shows what the asked one sees. What only a server itself
+//! knows (when it started, how far its clock is off, how late it is, how long its commits take) each of them is asked for,
+//! and it is `null` for those that do not answer in time.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use axum::Json;
 use axum::extract::State;
 use axum::http::Uri;
+use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
 use drumtower_core::engine;
-use drumtower_core::model::{Epoch, SegmentRow, SessionId, SessionRow, WallMs};
+use drumtower_core::model::{Epoch, SegmentRow, SegmentSet, SessionId, SessionRow, WallMs};
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::Value;
 
-use super::Edge;
 use super::problem::Problem;
 use super::query::Parameters;
 use super::time::{self, Time};
+use super::{Edge, sum};
+use crate::cluster::Errand;
 use crate::metrics::Histogram;
 
 #[derive(Serialize, JsonSchema)]
@@ -65,15 +69,39 @@ struct Server {
     state: ServerState,
     /// Whether it is the one that answered.
     here: bool,
-    /// Known of the one that answered.
+    /// Whether it told its own part, within two seconds. If not, the rest is what the database says of it.
+    answered: bool,
+    /// Told by itself.
     started: Option<Time>,
     /// When it last renewed its session, by the database's clock.
     last_seen: Time,
-    /// How far its clock is ahead of the database's, to half the time that reading took. Known of the one that answered.
+    /// How far its clock is ahead of the database's, to half the time that reading took. Told by itself.
     skew_ms: Option<i64>,
+    /// How long the oldest has waited of what is due there: a job that has not fired, or a run that no limit holds back
+    /// and that no worker has been given. Told by itself.
+    lag_ms: Option<u64>,
+    /// Half of its commits took no longer; `null` before the first one, or when it is beyond what is measured. Told by
+    /// itself.
+    commit_p50_ms: Option<f64>,
+    commit_p99_ms: Option<f64>,
     /// How many segments it owns.
     segments: usize,
+    /// Those of them that stay together, because jobs share a queue or a calendar or follow each other; `null` with an
+    /// embedded store, where all of them do.
+    tied: Option<usize>,
 }
+
+/// What only a server itself can tell.
+const OWN: [&str; 5] = [
+    "started",
+    "skew_ms",
+    "lag_ms",
+    "commit_p50_ms",
+    "commit_p99_ms",
+];
+
+/// The engine answers between two steps; one that does not is not waited for.
+const ENGINE_MAY_TAKE: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -106,25 +134,68 @@ struct Range {
     epoch: u64,
 }
 
-pub async fn show(State(edge): State<Edge>, uri: Uri) -> Result<Json<Cluster>, Problem> {
+pub async fn show(
+    State(edge): State<Edge>,
+    uri: Uri,
+    errand: Option<Extension<Errand>>,
+) -> Result<Response, Problem> {
     Parameters::read(&uri, &[])?;
+    let Some(Extension(errand)) = errand else {
+        return Ok(Json(own_part(&edge).await?).into_response());
+    };
+    // First, so that what the store says is as it stands when it is told, however long one of them took.
+    let parts = sum::same(&edge, Some(&errand)).await;
+    let own = sum::value(&own_part(&edge).await?)?;
+    Ok(Json(merged(own, &parts.told)).into_response())
+}
+
+/// Adds to what the store says of each server what it told of itself.
+fn merged(mut cluster: Value, parts: &[Value]) -> Value {
+    let servers = cluster["servers"].as_array_mut();
+    for server in servers.into_iter().flatten() {
+        let told = parts.iter().filter_map(|part| part["servers"].as_array());
+        let is_it = |row: &&Value| row["here"] == true && row["session"] == server["session"];
+        let Some(own) = told.flatten().find(is_it) else {
+            continue;
+        };
+        server["answered"] = Value::from(true);
+        for key in OWN {
+            server[key] = own[key].clone();
+        }
+    }
+    cluster
+}
+
+/// What the store says, with what this server knows of itself.
+async fn own_part(edge: &Edge) -> Result<Cluster, Problem> {
     let asked = Instant::now();
-    let read = |reader: &dyn drumtower_store::Read| Ok((reader.sessions()?, reader.segments()?));
-    let ((now, sessions), segments) = edge.read(read).await?;
-    let took = asked.elapsed();
+    let read = |reader: &dyn drumtower_store::Read| {
+        Ok((reader.sessions()?, reader.segments()?, reader.ties()?))
+    };
+    let ((now, sessions), segments, ties) = edge.read(read).await?;
+    let (took, read_at) = (asked.elapsed(), time::now());
+    let figures = tokio::time::timeout(ENGINE_MAY_TAKE, edge.handle.figures()).await;
+    let lag_ms = figures.ok().and_then(|told| Some(told.ok()?.0.lag_ms));
+    let vitals = edge.handle.vitals().read();
     let is_shared = edge.cluster.view().is_some();
     let own = own_session(&sessions, &edge.server, edge.cluster.own_address());
     let half_ms = i64::try_from(took.as_millis() / 2).unwrap_or(i64::MAX);
+    let (commit_p50_ms, commit_p99_ms) = (
+        quantile_ms(&vitals.seconds, 0.5),
+        quantile_ms(&vitals.seconds, 0.99),
+    );
     let seen = Seen {
         now,
         // The database's clock was read somewhere in between.
-        skew_ms: (time::now().0 - half_ms).saturating_sub(now.0),
+        skew_ms: (read_at.0 - half_ms).saturating_sub(now.0),
         uptime_ms: i64::try_from(edge.metrics.uptime().as_millis()).unwrap_or(i64::MAX),
         is_shared,
         own,
+        lag_ms,
+        commits: (commit_p50_ms, commit_p99_ms),
+        ties,
     };
-    let vitals = edge.handle.vitals().read();
-    Ok(Json(Cluster {
+    Ok(Cluster {
         store: match is_shared {
             true => StoreKind::Postgresql,
             false => StoreKind::Sqlite,
@@ -134,15 +205,15 @@ pub async fn show(State(edge): State<Edge>, uri: Uri) -> Result<Json<Cluster>, P
             read_ms: took.as_secs_f64() * 1000.0,
             commits: vitals.seconds.count(),
             commit_failures: vitals.failures,
-            commit_p50_ms: quantile_ms(&vitals.seconds, 0.5),
-            commit_p99_ms: quantile_ms(&vitals.seconds, 0.99),
+            commit_p50_ms,
+            commit_p99_ms,
         },
         segments: seen.segments(&sessions, &segments),
         servers: sessions
             .into_iter()
             .map(|row| seen.server(row, &segments))
             .collect(),
-    }))
+    })
 }
 
 /// The session of the server that was asked: the last one under its name and address.
@@ -161,6 +232,11 @@ struct Seen {
     uptime_ms: i64,
     is_shared: bool,
     own: Option<SessionId>,
+    lag_ms: Option<u64>,
+    /// The bounds of half of its commits, and of all but a hundredth.
+    commits: (Option<f64>, Option<f64>),
+    /// What stays together, whoever owns it.
+    ties: SegmentSet,
 }
 
 impl Seen {
@@ -170,7 +246,9 @@ impl Seen {
     }
 
     fn server(&self, row: SessionRow, segments: &[SegmentRow]) -> Server {
-        let owned = segments.iter().filter(|it| it.owner == row.id).count();
+        let owned = segments.iter().filter(|it| it.owner == row.id);
+        let tied = owned.clone().filter(|it| self.ties.contains(it.id)).count();
+        let owned = owned.count();
         let here = self.own == Some(row.id);
         let renewed = row.expires.0 - engine::Options::default().session_ms;
         let started = WallMs(time::now().0 - self.uptime_ms);
@@ -182,13 +260,18 @@ impl Seen {
                 (true, _) => ServerState::Active,
             },
             here,
+            answered: here,
             started: here.then_some(started.into()),
             last_seen: match self.is_shared {
                 true => WallMs(renewed.min(self.now.0)).into(),
                 false => self.now.into(),
             },
             skew_ms: (here && self.is_shared).then_some(self.skew_ms),
+            lag_ms: self.lag_ms.filter(|_| here),
+            commit_p50_ms: self.commits.0.filter(|_| here),
+            commit_p99_ms: self.commits.1.filter(|_| here),
             segments: owned,
+            tied: self.is_shared.then_some(tied),
             name: row.member.server.0.to_string(),
             address: row.member.address,
             version: match row.member.version.is_empty() && here {
@@ -236,6 +319,7 @@ fn quantile_ms(histogram: &Histogram, share: f64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use drumtower_core::model::{Member, SegmentId};
+    use serde_json::json;
 
     use super::*;
 
@@ -269,6 +353,9 @@ mod tests {
             uptime_ms: 60_000,
             is_shared,
             own: Some(SessionId(2)),
+            lag_ms: Some(40),
+            commits: (Some(2.5), None),
+            ties: [SegmentId(1)].into_iter().collect(),
         }
     }
 
@@ -308,10 +395,36 @@ mod tests {
         let idle = seen(true).server(session(3, "three", 12_000), &rows);
         assert_eq!(idle.state, ServerState::Standby);
         assert_eq!((idle.here, idle.skew_ms), (false, None));
+        let two = seen(true).server(sessions[1].clone(), &rows);
+        assert_eq!((two.lag_ms, two.commit_p50_ms), (Some(40), Some(2.5)));
+        assert_eq!((two.segments, two.tied), (1, Some(1)));
+        assert_eq!(seen(true).server(sessions[0].clone(), &rows).tied, Some(0));
         // The only server of an embedded store is there, however long ago it had something to write.
         let alone = seen(false).server(sessions[0].clone(), &rows);
         assert_eq!(alone.state, ServerState::Active);
         assert_eq!(seen(false).segments(&sessions, &rows).unowned, 0);
+    }
+
+    #[test]
+    fn what_a_server_tells_of_itself_stands_in_its_own_row() {
+        let row = |session: u64, here: bool, lag: Value| {
+            json!({"session": session, "here": here, "answered": here, "started": null, "skew_ms": null,
+                "lag_ms": lag, "commit_p50_ms": null, "commit_p99_ms": null, "segments": 7})
+        };
+        let own = json!({"servers": [row(1, true, json!(5)), row(2, false, json!(null)), row(3, false, json!(null))]});
+        // It sees one more that has left since, and knows nothing of the first.
+        let other = json!({"servers": [row(1, false, json!(null)), row(2, true, json!(9)), row(4, false, json!(null))]});
+        let seen = merged(own, &[other]);
+        let told = seen["servers"].as_array().unwrap().iter();
+        let told: Vec<_> = told.map(|it| (&it["answered"], &it["lag_ms"])).collect();
+        assert_eq!(
+            told,
+            [
+                (&json!(true), &json!(5)),
+                (&json!(true), &json!(9)),
+                (&json!(false), &Value::Null),
+            ]
+        );
     }
 
     #[test]

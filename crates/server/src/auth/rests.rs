@@ -81,6 +81,7 @@ impl Operation {
             | Self::ListWorkers
             | Self::ShowWorker
             | Self::ShowOverview
+            | Self::ShowCluster
             | Self::ListNotifications
             | Self::SignOut => Rests::EachServer,
             Self::ShowJob
@@ -106,7 +107,6 @@ impl Operation {
             | Self::ListBackfills
             | Self::ShowBackfill
             | Self::FollowChanges
-            | Self::ShowCluster
             | Self::ShowRollups
             | Self::ListUpcoming
             | Self::ListTokens

@@ -25,7 +25,7 @@
 //! - *the owner*: what only the owner has in memory. Why a run or a job waits: the owner of its segment. Queues: the owner of
 //!   the first segment, with whom all jobs in queues are. Who waits for a lock: the owner of the lock. Output that is
 //!   followed: the owner of the run, who writes it. The handler refuses, as the engine does, where the view names another;
-//! - *each server*: workers, the overview, notifications, locks in a listing, and the end of a session of the console: the one
+//! - *each server*: workers, the overview, the servers themselves, notifications, locks in a listing, and the end of a session of the console: the one
 //!   that is asked asks all others for their parts in the caller's name, two seconds at most, and puts them together
 //!   (`api/sum.rs`). Parts are public answers of one server; they are never sums themselves. Of workers, a server that does
 //!   not answer is left out; the overview names it;

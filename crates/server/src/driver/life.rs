@@ -336,7 +336,7 @@ impl<'a> Life<'a> {
                 }
             }
             Message::Figures { answer } => {
-                let _ = answer.send(Ok((self.engine.figures(), self.engine.workers(now))));
+                let _ = answer.send(Ok((self.engine.figures(now), self.engine.workers(now))));
             }
             Message::Queues { answer } => {
                 let _ = answer.send(Ok(self.engine.queues()));

@@ -1,6 +1,8 @@
 //! Several servers on one store: any of them takes any request, and the work goes on when the owner leaves.
 
+use drumtower_core::model::Member;
 use drumtower_proto::worker::v1 as wire;
+use drumtower_store::Store;
 use drumtower_store::memory::Memory;
 use serde_json::{Value, json};
 
@@ -209,21 +211,32 @@ async fn each_server_tells_who_is_there_and_who_owns_what() {
         servers.into_iter().find(|it| it["name"] == name).unwrap()
     };
     for (asked, name, other) in [(&owner, "one", "two"), (&standby, "two", "one")] {
-        let cluster = asked.admin().get("/api/v1/cluster").await.expect(200);
+        // Who has just come is seen a moment later, and asked from then on.
+        let cluster = eventually("both tell of themselves", async || {
+            let cluster = asked.admin().get("/api/v1/cluster").await.expect(200);
+            let servers = cluster["servers"].as_array().unwrap();
+            let told = servers.iter().filter(|it| it["answered"] == true).count();
+            (told == 2).then_some(cluster)
+        })
+        .await;
         assert_eq!(cluster["servers"].as_array().unwrap().len(), 2);
         let (here, there) = (seen(&cluster, name), seen(&cluster, other));
         assert_eq!(
             (&here["here"], &there["here"]),
             (&json!(true), &json!(false))
         );
-        assert!(
-            here["started"].is_string() && here["skew_ms"].is_i64(),
-            "{here}"
-        );
-        assert!(
-            there["started"].is_null() && there["skew_ms"].is_null(),
-            "{there}"
-        );
+        // Each of them tells what only it knows.
+        for server in [&here, &there] {
+            assert_eq!(server["answered"], true, "{server}");
+            assert!(
+                server["started"].is_string() && server["skew_ms"].is_i64(),
+                "{server}"
+            );
+            assert!(
+                server["lag_ms"].is_u64() && server["tied"].is_u64(),
+                "{server}"
+            );
+        }
         assert!(there["address"].as_str().unwrap().starts_with("http://"));
         // All segments are somebody's, and what the servers are said to own is what the map says.
         let segments = &cluster["segments"];
@@ -276,6 +289,33 @@ async fn a_session_of_a_token_that_another_server_made_is_known_to_a_server_that
     .await;
     standby.stop().await;
     owner.stop().await;
+}
+
+#[tokio::test]
+async fn of_a_server_that_cannot_be_asked_the_database_tells() {
+    let memory = Memory::new();
+    let server = join(&memory, "one").await;
+    // Its session holds, and nobody listens where it says that it is.
+    let silent = Member {
+        address: Some("http://127.0.0.1:1".to_owned()),
+        version: "0.0.1".to_owned(),
+        ..Member::alone("silent")
+    };
+    let mut store = memory.share();
+    store.begin_session(&silent, 60_000).unwrap();
+    let cluster = server.admin().get("/api/v1/cluster").await.expect(200);
+    let servers = cluster["servers"].as_array().unwrap();
+    let named = |name: &str| servers.iter().find(|it| it["name"] == name).unwrap();
+    assert_eq!(named("one")["answered"], true);
+    let silent = named("silent");
+    assert_eq!(
+        (&silent["answered"], &silent["version"]),
+        (&json!(false), &json!("0.0.1"))
+    );
+    for untold in ["started", "skew_ms", "lag_ms", "commit_p50_ms"] {
+        assert!(silent[untold].is_null(), "{silent}");
+    }
+    server.stop().await;
 }
 
 #[tokio::test]

@@ -100,8 +100,32 @@ fn lines_that_are_empty_leave_and_come_back() {
     assert_eq!(world.engine.lines.all().count(), 4);
     wait(&mut world, &held);
     assert_eq!(world.engine.lines.all().count(), 1, "a run waits in it");
-    let view = world.engine.figures();
+    let view = world.engine.figures(world.now);
     assert_eq!((view.lines.len(), view.lines[0].waiting), (1, 1));
+}
+
+#[test]
+fn the_lag_is_how_long_the_oldest_has_waited_that_nothing_holds_back() {
+    let mut world = World::new();
+    let lag = |world: &World| world.engine.figures(world.now).lag_ms;
+    assert_eq!(lag(&world), 0);
+    let mut limited = noop("limited");
+    limited["limits"] = json!({"concurrency": 1});
+    limited["overlap"] = json!("allow");
+    world.put(limited);
+    world.put(noop("free"));
+    // The second one waits for the place of the first, however long: that is what was asked for.
+    for _ in 0..2 {
+        world.trigger("limited", None, None).unwrap();
+    }
+    world.worker(1, 1, 1, Vec::new(), 1);
+    world.commit();
+    world.pass(7_000);
+    assert_eq!(lag(&world), 0);
+    world.trigger("free", None, None).unwrap();
+    world.commit();
+    world.pass(3_000);
+    assert_eq!(lag(&world), 3_000);
 }
 
 /// A line with pens that hold nothing but what runs, or with runs in the store only, stays.

@@ -336,7 +336,7 @@ fn what_waits_behind_a_gate_has_an_age_and_is_not_said_to_wait_for_a_worker() {
     let made = crew.trigger_many("a", "{}", 7);
     assert_eq!(crew.running.len(), 2);
     let told = |crew: &Crew| {
-        let figures = crew.world.engine.figures();
+        let figures = crew.world.engine.figures(crew.world.now);
         let line = figures.lines[0].clone();
         assert_eq!(figures.held, line.held);
         (line.waiting, line.held, line.parked, line.oldest)
@@ -358,7 +358,7 @@ fn what_waits_behind_a_gate_has_an_age_and_is_not_said_to_wait_for_a_worker() {
         crew.put(missing);
         crew.trigger_many(name, "{}", 3);
     }
-    let figures = crew.world.engine.figures();
+    let figures = crew.world.engine.figures(crew.world.now);
     let waiting: u64 = figures.waiting.iter().sum();
     assert_eq!((waiting, figures.held), (6, 0));
     let view = &crew.world.engine.queues()[0];

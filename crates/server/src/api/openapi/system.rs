@@ -57,7 +57,7 @@ pub fn sign_out() -> Entry {
 
 pub fn cluster(schemas: &mut Schemas) -> Entry {
     Entry::new("showCluster", Tag::System, "Show the servers and who owns what")
-        .text("The servers that share the store, by their sessions, and the 1,024 segments of the job space with their owners. The server that is asked answers, also one that stands by. With an embedded store there is one server, which owns everything.")
+        .text("The servers that share the store, by their sessions, and the 1,024 segments of the job space with their owners. The server that is asked answers, also one that stands by, and asks the others what only they know of themselves; one that does not say it within two seconds has `answered: false`. With an embedded store there is one server, which owns everything.")
         .answers::<Cluster>(schemas, 200, "As the store says it now.")
 }
 

@@ -164,7 +164,7 @@ fn retries_wait_with_the_priority_of_the_backfill() {
     let effects = world.worker(7, 1, 1, vec![], 1);
     let (stream, attempt) = assignments(&effects)[0];
     world.finish(stream, attempt, AttemptOutcome::Failed);
-    let lines = world.engine.figures().lines;
+    let lines = world.engine.figures(world.now).lines;
     let waiting = lines.iter().filter(|line| line.waiting > 0);
     let waiting: Vec<u32> = waiting.map(|line| line.requirement.priority).collect();
     assert_eq!(waiting, [2]);
