@@ -1,8 +1,9 @@
 //! `drumtower doctor`: whether an installation is well, each finding with what to do about it.
 //!
-//! [`server`] asks the server as any client does, [`data`] looks at the data directory on the server's machine, and
+//! [`server`] asks the server as any client does, [`cluster`] looks at those that share its database, [`data`] looks at the data directory on the server's machine, and
 //! [`machine`] at the machine itself; [`shared`] asks the database that servers share. Nothing is changed.
 
+mod cluster;
 mod data;
 mod machine;
 mod server;
@@ -20,7 +21,7 @@ use crate::output::{Output, View, tame};
 /// Check an installation, from here and on the machine of the server
 ///
 /// Asks the server whether it is ready, looks at its certificate, the token, the clocks, the
-/// versions, the workers and what runs wait for. On the machine of the server it also looks at
+/// versions, the servers that share a database, the workers and what runs wait for. On the machine of the server it also looks at
 /// the data directory, the free space, the configuration and the limits of the system.
 ///
 ///     drumtower doctor
@@ -48,9 +49,9 @@ pub struct Doctor {
     connect: Connect,
 }
 
-const CHECKS: [&str; 15] = [
-    "server", "ready", "tls", "token", "version", "clock", "workers", "waiting", "backup", "data",
-    "space", "config", "database", "files", "cgroups",
+const CHECKS: [&str; 16] = [
+    "server", "ready", "tls", "token", "version", "clock", "cluster", "workers", "waiting",
+    "backup", "data", "space", "config", "database", "files", "cgroups",
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -95,6 +96,17 @@ impl Findings {
             words,
             remedy,
         });
+    }
+
+    fn count_all(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether it is well, and the words, of each.
+    #[cfg(test)]
+    fn told(&self) -> Vec<(bool, String)> {
+        let told = |it: &Finding| (it.state == State::Ok, it.words.clone());
+        self.0.iter().map(told).collect()
     }
 
     fn count(&self, state: State) -> usize {

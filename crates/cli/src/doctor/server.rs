@@ -11,7 +11,7 @@ use rustls::pki_types::ServerName;
 use serde_json::Value;
 use ureq::http::Uri;
 
-use super::Findings;
+use super::{Findings, cluster};
 use crate::client::{Call, Client};
 use crate::connect::{Connect, Target};
 use crate::failure::Exit;
@@ -73,8 +73,19 @@ pub fn check(connect: &Connect, findings: &mut Findings) {
     who(&overview, findings);
     versions(&overview, findings);
     clocks(&overview, before, after, findings);
+    // A server of before there were several has no such route, and nothing to tell of others.
+    let others = client.value(Call::get("/api/v1/cluster")).ok();
+    if let Some(others) = &others {
+        cluster::check(others, findings);
+    }
     workers(&overview, findings);
-    backups(&client, &overview, findings);
+    match others.as_ref().is_some_and(cluster::is_shared) {
+        true => findings.ok(
+            "backup",
+            "the state lies in PostgreSQL: back it up with pg_dump or its other means",
+        ),
+        false => backups(&client, &overview, findings),
+    }
 }
 
 /// Whether what is sent can be read by others, and how long that stays so.
@@ -154,7 +165,7 @@ fn who(overview: &Value, findings: &mut Findings) {
     findings.ok("token", format!("`{name}`, {role} of {namespace}"));
 }
 
-fn items<'a>(value: &'a Value, field: &str) -> impl Iterator<Item = &'a Value> {
+pub(super) fn items<'a>(value: &'a Value, field: &str) -> impl Iterator<Item = &'a Value> {
     value
         .get(field)
         .and_then(Value::as_array)
