@@ -7,8 +7,8 @@ use crate::model::{
     Actor, AttemptOutcome, BackfillId, BackfillOrder, BackfillPlan, BackfillRow, BackfillWhich,
     CalendarRef, CalendarSpec, Checkpoint, DrainRow, Ending, Fence, IdempotencyEntry,
     IdempotencyHash, JobId, JobName, JobRecord, JobSpec, JobVersion, JsonText, LockRef,
-    LockRequest, LogLocator, NamespaceName, Obedience, ProcessId, QueueRef, QueueSpec, Run, RunId,
-    SegmentSet, SessionId, SettingKey, SettingRow, SweepCause, TokenId, Verdict, WallMs,
+    LockRequest, LogLocator, NamespaceName, Obedience, ProcessId, QueueRef, QueueSpec, RequestId,
+    Run, RunId, SegmentSet, SessionId, SettingKey, SettingRow, SweepCause, TokenId, Verdict, WallMs,
     WorkerName, WorkerRef,
 };
 
@@ -191,6 +191,8 @@ pub struct Trigger {
     /// Instead of the job's own.
     pub params: Option<JsonText>,
     pub idempotency_key: Option<String>,
+    /// By which it is known again when another server sends it twice, where the caller gave no key.
+    pub request: Option<RequestId>,
     /// When the run is due; at once unless given.
     pub when: Option<When>,
     /// The run that this one repeats.
@@ -207,6 +209,7 @@ impl Trigger {
             job,
             params: None,
             idempotency_key: None,
+            request: None,
             when: None,
             rerun: None,
             overlap: Obedience::Ignore,

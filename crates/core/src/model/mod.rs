@@ -88,8 +88,8 @@ pub use run::{
 pub use segment_set::SegmentSet;
 pub use setting::{SettingKey, SettingName, SettingRow};
 pub use system::{
-    Counters, IdempotencyEntry, IdempotencyHash, Member, Meta, Role, SegmentRow, SessionRow,
-    TokenRow,
+    Counters, IdempotencyEntry, IdempotencyHash, Member, Meta, RequestId, Role, SegmentRow,
+    SessionRow, TokenRow,
 };
 pub use task::{
     Cores, Exec, Expect, Handler, Http, Method, Process, ResourceLimits, Script, StatusPattern,

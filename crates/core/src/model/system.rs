@@ -99,6 +99,12 @@ impl IdempotencyHash {
         Self::digest(&[namespace, job, key])
     }
 
+    /// The same for what servers call a request among themselves. It has a part more, so no key of a caller's can be it.
+    pub fn of_request(namespace: &str, job: &str, request: RequestId) -> Self {
+        let RequestId { number, place } = request;
+        Self::digest(&["", namespace, job, &format!("{number:032x}/{place}")])
+    }
+
     /// What the request asked for, to tell a repetition from another request under the same key.
     pub fn fingerprint(parts: &[&str]) -> Self {
         Self::digest(parts)
@@ -114,6 +120,14 @@ impl IdempotencyHash {
         short.copy_from_slice(&hasher.finalize()[..16]);
         Self(short)
     }
+}
+
+/// What a server calls a trigger that it sends to another, so that it can send it again: drawn for each request, and a place
+/// for each thing of a batch. Unlike an idempotency key it is not the caller's: nobody is shown it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestId {
+    pub number: u128,
+    pub place: u32,
 }
 
 /// The answer that a repeated request gets again.

@@ -1,58 +1,115 @@
 //! Requests that one server sends on to another: what becomes of one that is cut off, and that all of it goes over TLS.
 
-use drumtower_e2e::{Answer, Api, Authority, Cli, Process, Site, Way, eventually, shell};
-use serde_json::json;
+use std::collections::BTreeSet;
+
+use drumtower_e2e::{Api, Authority, Cli, Process, Site, Way, eventually, shell};
+use serde_json::{Value, json};
 use ureq::http::Method;
 
 use crate::world::{Database, Member, await_shared, jobs_in};
 
-/// Triggers a run through another server, and cuts the way to the owner when it has made the run.
-fn cut_off(asked: &Api, owner: &Member, runs: &str, key: Option<&str>) -> Answer {
+/// Asks one server for what the other owns, and cuts the way between them `then`, once that one has done it.
+fn cut_off<T: Send>(
+    owner: &mut Member,
+    ask: impl FnOnce() -> T + Send,
+    is_done: impl Fn(&Api) -> bool,
+    then: impl FnOnce(&mut Member),
+) -> T {
     let direct = owner.server.api();
-    let before = direct.runs("").len();
     owner.to_it.hold(Way::Down, true);
-    let (asked, runs) = (asked.clone(), runs.to_owned());
-    let key = key.map(str::to_owned);
-    let asking = std::thread::spawn(move || {
-        let headers: Vec<(&str, &str)> = key.iter().map(|it| ("idempotency-key", &**it)).collect();
-        let body = json!({});
-        let answer = asked.call_with(Method::POST, &runs, Some(&body), &headers);
-        answer.expect("an answer")
-    });
-    eventually("the owner has made the run", || {
-        (direct.runs("").len() > before).then_some(())
-    });
-    owner.to_it.cut();
-    owner.to_it.hold(Way::Down, false);
-    asking.join().expect("it is answered")
+    std::thread::scope(|scope| {
+        let asking = scope.spawn(ask);
+        eventually("the owner has done it", || is_done(&direct).then_some(()));
+        then(owner);
+        owner.to_it.cut();
+        owner.to_it.hold(Way::Down, false);
+        asking.join().expect("it is answered")
+    })
 }
 
+fn nothing(_: &mut Member) {}
+
 #[test]
-fn a_request_that_is_cut_off_is_told_as_unknown_unless_its_key_lets_it_be_repeated() {
+fn a_request_that_is_cut_off_is_sent_again_where_that_does_no_harm() {
     let (site, database) = (Site::new(), Database::start());
     let mut owner = Member::launch(&site, &database, "a", "http", &[]);
     owner.await_ready();
     let mut other = Member::launch(&site, &database, "b", "http", &[]);
     other.await_ready();
-    let [job] = jobs_in(&await_shared(&[&owner, &other]).of(&owner));
-    let runs = format!("/api/v1/namespaces/default/jobs/{job}/runs");
+    let shares = await_shared(&[&owner, &other]);
+    let [job, more] = jobs_in(&shares.of(&owner));
+    let [near] = jobs_in(&shares.of(&other));
+    let path = |job: &str| format!("/api/v1/namespaces/default/jobs/{job}");
+    let runs = format!("{}/runs", path(&job));
     let api = other.server.api();
-    // Nobody carries it out, so runs only add up.
-    api.put_job(&shell(&job, "true"));
-    let unknown = cut_off(&api, &owner, &runs, None);
-    assert_eq!(unknown.code(), "outcome_unknown", "{unknown:?}");
-    let repeated = cut_off(&api, &owner, &runs, Some("order-7"));
-    assert!(repeated.is_success(), "{repeated:?}");
-    assert_eq!(repeated.body["repeated"], true, "{repeated:?}");
-    let made = owner.server.api().runs("");
-    assert_eq!(made.len(), 2);
-    assert_eq!(repeated.body["id"], made[0]["id"], "the newest first");
+    // Nobody carries them out, so runs only add up.
+    for job in [&job, &more, &near] {
+        api.put_job(&shell(job, "true"));
+    }
+    let post = |path: &str, body: Value, headers: &[(&str, &str)]| {
+        let answer = api.call_with(Method::POST, path, Some(&body), headers);
+        answer.expect("an answer")
+    };
+    let made = |count: usize| move |owner: &Api| owner.runs("").len() >= count;
+
+    // Whoever gave no key sees a delay, and neither a key nor a repetition.
+    let trigger = || post(&runs, json!({}), &[]);
+    let first = cut_off(&mut owner, trigger, made(1), nothing);
+    assert_eq!(first.status, 201, "{first:?}");
+    assert_eq!(first.body["repeated"], false, "{first:?}");
+    let known = api.runs("");
+    assert_eq!(known.len(), 1, "nothing was doubled");
+    assert_eq!(first.body["id"], known[0]["id"]);
+    assert_eq!(known[0]["idempotency_key"], Value::Null);
+
     let key = [("idempotency-key", "order-7")];
-    let again = api.call_with(Method::POST, &runs, Some(&json!({})), &key);
-    let again = again.expect("an answer");
-    assert!(again.is_success(), "{again:?}");
-    assert_eq!(again.body["id"], repeated.body["id"]);
+    let trigger = || post(&runs, json!({}), &key);
+    let keyed = cut_off(&mut owner, trigger, made(2), nothing);
+    assert!(keyed.is_success(), "{keyed:?}");
+    let again = post(&runs, json!({}), &key);
+    assert_eq!(again.body["id"], keyed.body["id"]);
     assert_eq!(api.runs("").len(), 2, "nothing was doubled");
+
+    // What is here, what is there, and what has a key of its own.
+    let batch = json!({"runs": [
+        {"job": job}, {"job": near}, {"job": more, "idempotency_key": "own"}, {"job": job},
+    ]});
+    let trigger = || post("/api/v1/runs:batch", batch, &[]);
+    let told = cut_off(&mut owner, trigger, made(6), nothing);
+    let told = told.body["runs"].as_array().expect("a list").clone();
+    let ids: BTreeSet<String> = told.iter().map(|it| it["id"].to_string()).collect();
+    assert_eq!(ids.len(), 4, "{told:?}");
+    for place in [0, 1, 3] {
+        assert_eq!(told[place]["repeated"], false, "{told:?}");
+    }
+    assert_eq!(api.runs("").len(), 6, "nothing was doubled");
+
+    let run = format!("/api/v1/runs/{}", known[0]["id"].as_str().expect("an id"));
+    let is_cancelled = |owner: &Api| owner.get(&run)["state"] == "CANCELLED";
+    let cancel = || post(&format!("{run}/cancel"), json!({}), &[]);
+    let cancelled = cut_off(&mut owner, cancel, is_cancelled, nothing);
+    assert_eq!(cancelled.body["state"], "CANCELLED", "{cancelled:?}");
+    let is_paused = |owner: &Api| !owner.get(&path(&job))["paused"].is_null();
+    let pause = || post(&format!("{}/pause", path(&job)), json!({}), &[]);
+    let paused = cut_off(&mut owner, pause, is_paused, nothing);
+    assert!(!paused.body["paused"].is_null(), "{paused:?}");
+
+    // A second time would be refused, so it is for the caller to look.
+    let is_gone = |owner: &Api| {
+        let shown = owner.call(Method::GET, &path(&more), None);
+        shown.is_ok_and(|shown| shown.status == 404)
+    };
+    let delete = || api.call(Method::DELETE, &path(&more), None);
+    let unknown = cut_off(&mut owner, delete, is_gone, nothing).expect("an answer");
+    assert_eq!(unknown.code(), "outcome_unknown", "{unknown:?}");
+
+    // The owner dies: the one that takes its work over knows what it had done.
+    let trigger = || post(&runs, json!({"params": {"last": true}}), &[]);
+    let kill = |owner: &mut Member| owner.server.kill();
+    let last = cut_off(&mut owner, trigger, made(7), kill);
+    assert_eq!(last.status, 201, "{last:?}");
+    assert_eq!(last.body["repeated"], false, "{last:?}");
+    assert_eq!(api.runs("").len(), 7, "nothing was doubled");
 }
 
 /// Servers that encrypt, with certificates of one authority.

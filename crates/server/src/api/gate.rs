@@ -72,6 +72,7 @@ async fn answer(
             true => request,
             false => edge.cluster.errand(request, caller.local),
         };
+        let request = cluster::named(request);
         let mut response = admitted(edge, operation, namespace, request, next).await;
         cluster::mark_what_was_not_done(&mut response);
         return response;
@@ -93,7 +94,10 @@ async fn answer(
         let (edge, namespace, next) = (edge.clone(), namespace.clone(), next.clone());
         admitted(edge, operation, namespace, request, next)
     };
-    edge.cluster.carry_out(head, body, local, here).await
+    let repeats = operation.repeats();
+    edge.cluster
+        .carry_out(head, body, local, repeats, here)
+        .await
 }
 
 async fn admitted(

@@ -19,6 +19,7 @@ use super::query::Parameters;
 use super::runs;
 use super::trigger::{self, Answer, checked_key, key_of, params, when};
 use crate::auth::Principal;
+use crate::cluster::Numbered;
 
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -65,6 +66,7 @@ pub async fn rerun(
     Extension(principal): Extension<Principal>,
     RunPath(id): RunPath,
     uri: Uri,
+    numbered: Option<Extension<Numbered>>,
     headers: HeaderMap,
     Bounded(bytes): Bounded<{ body::ORDINARY }>,
 ) -> Result<(StatusCode, Json<Answer>), Problem> {
@@ -93,6 +95,7 @@ pub async fn rerun(
     let trigger = Trigger {
         params,
         idempotency_key,
+        request: numbered.and_then(|Extension(numbered)| numbered.thing(0)),
         when,
         rerun: Some(Box::new(rerun)),
         overlap: request.overlap,

@@ -2,7 +2,8 @@
 //!
 //! Things go in rounds: those that the view says are another server's are asked of that one in a request of their own, all
 //! servers at once, and the rest is done here. What nobody took, because it moved meanwhile, goes into the next round, until
-//! the bound on waiting for an owner. Each thing is done once: only what was refused as another's is tried again.
+//! the bound on waiting for an owner. Each thing is done once: only what was refused as another's is tried again, and what is
+//! recognised where it was done before.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +17,7 @@ use tokio::time::Instant;
 
 use super::problem::{Kind, Problem};
 use super::{Edge, internal};
-use crate::cluster::{Errand, Held, Next, OWNER_WITHIN, Said};
+use crate::cluster::{self, Errand, Held, Next, OWNER_WITHIN, Said};
 
 /// More than any answer about the things of one request takes.
 const ANSWER_BYTES: usize = 32 << 20;
@@ -26,6 +27,8 @@ pub enum Settled<T> {
     Done(T),
     /// Another server owns what it is about; this is told if none takes it.
     Elsewhere(T),
+    /// Another server may have done it, and would know it again; this is told if none says so.
+    Unanswered(T),
 }
 
 impl<T> Settled<T> {
@@ -34,6 +37,22 @@ impl<T> Settled<T> {
         match problem.elsewhere {
             Some(_) => Self::Elsewhere(told(problem)),
             None => Self::Done(told(problem)),
+        }
+    }
+}
+
+impl<T> Settled<T> {
+    fn told(self) -> T {
+        match self {
+            Self::Done(told) | Self::Elsewhere(told) | Self::Unanswered(told) => told,
+        }
+    }
+
+    /// That nobody took it this time does not undo what may have been done before.
+    fn after(self, before: Option<Self>) -> Self {
+        match (self, before) {
+            (Self::Elsewhere(_), Some(Self::Unanswered(told))) => Self::Unanswered(told),
+            (settled, _) => settled,
         }
     }
 }
@@ -97,9 +116,14 @@ pub async fn spread<W: Work>(
             }
         };
         let (done, told) = join(here, join_all(asked)).await;
-        outcomes.extend(own.iter().copied().zip(done));
-        for (places, told) in others.values().zip(told) {
-            outcomes.extend(places.iter().copied().zip(told));
+        let told = others
+            .values()
+            .flatten()
+            .copied()
+            .zip(told.into_iter().flatten());
+        for (place, settled) in own.iter().copied().zip(done).chain(told) {
+            let before = outcomes.remove(&place);
+            outcomes.insert(place, settled.after(before));
         }
         open.retain(|place| !matches!(outcomes.get(place), Some(Settled::Done(_))));
         if open.is_empty() || errand.is_none() || Instant::now() >= until {
@@ -108,7 +132,7 @@ pub async fn spread<W: Work>(
         edge.cluster.pause().await;
     }
     let outcome = |place: usize| match outcomes.remove(&place) {
-        Some(Settled::Done(outcome) | Settled::Elsewhere(outcome)) => outcome,
+        Some(settled) => settled.told(),
         None => work.failed(place, internal(&"a part of a request was left unanswered")),
     };
     places.into_iter().map(outcome).collect()
@@ -131,21 +155,19 @@ async fn ask<W: Work>(
             return all(&|place| Settled::Done(work.failed(place, problem.clone())));
         }
     };
+    let unanswered = |place| Settled::Unanswered(work.failed(place, cluster::unanswered()));
     let why = match held.send(&edge.cluster, address, again).await {
         Said::NotMine(_) => format!("{address} does not own what this is about: try again"),
         Said::Nothing(why) => format!("{why}: try again"),
+        Said::CutOff(_) => return all(&unanswered),
         Said::Answer(response) => {
             let status = response.status();
             let answer = body::to_bytes(response.into_body(), ANSWER_BYTES).await;
             let read = match answer {
                 Ok(answer) if status.is_success() => work.read(&answer, places),
                 Ok(answer) => Err(refusal(status, &answer)),
-                Err(error) => Err(Problem::new(
-                    Kind::OutcomeUnknown,
-                    format!(
-                        "the answer of {address} was cut off ({error}): read before you repeat it"
-                    ),
-                )),
+                Err(_) if again => return all(&unanswered),
+                Err(_) => Err(cluster::unanswered()),
             };
             return match read {
                 Ok(told) if told.len() == places.len() => told,

@@ -19,6 +19,7 @@ use super::query::Parameters;
 use super::time::instant;
 use super::{Edge, internal};
 use crate::auth::Principal;
+use crate::cluster::Numbered;
 
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -68,6 +69,7 @@ pub async fn trigger(
     Extension(principal): Extension<Principal>,
     JobPath(job): JobPath,
     uri: Uri,
+    numbered: Option<Extension<Numbered>>,
     headers: HeaderMap,
     Bounded(bytes): Bounded<{ body::ORDINARY }>,
 ) -> Result<(StatusCode, Json<Answer>), Problem> {
@@ -82,6 +84,7 @@ pub async fn trigger(
         job,
         params: params(request.params)?,
         idempotency_key,
+        request: numbered.and_then(|Extension(numbered)| numbered.thing(0)),
         when: when(request.delay.as_deref(), request.at.as_deref())?,
         rerun: None,
         overlap: request.overlap,

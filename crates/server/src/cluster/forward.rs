@@ -23,10 +23,11 @@ use drumtower_core::model::SegmentSet;
 use tokio::time::Instant;
 
 use super::Cluster;
-use super::held::{Errand, Held, Said};
+use super::held::{Errand, Held, Said, unanswered};
 use super::missing::Missing;
 use super::route::{self, Needs, Next};
 use crate::api::{Kind, Problem};
+use crate::auth::Repeats;
 use crate::driver::Health;
 
 /// Longer than a take-over takes.
@@ -35,20 +36,24 @@ pub const OWNER_WITHIN: Duration = Duration::from_secs(15);
 pub const AGAIN_AFTER: Duration = Duration::from_millis(100);
 
 impl Cluster {
-    /// Carries a request out; `here` is this server's own handler. `local` says that it comes from the machine's own admin.
+    /// Carries a request out; `here` is this server's own handler. `local` says that it comes from the machine's own admin,
+    /// `repeats` what would come of it if it was sent twice.
     pub async fn carry_out<F: Future<Output = Response> + Send>(
         &self,
         head: Parts,
         body: Bytes,
         local: bool,
+        repeats: Repeats,
         here: impl Fn(Request) -> F,
     ) -> Response {
-        let Some(held) = Held::new(self, head.clone(), body.clone(), local) else {
+        let Some(mut held) = Held::new(self, head.clone(), body.clone(), local) else {
             return here(Request::from_parts(head, body.into())).await;
         };
         let errand = Errand(Arc::new(held.clone()));
         let mut until = Instant::now() + OWNER_WITHIN;
         let (mut needs, mut last) = (Needs::Unknown, None);
+        // Whoever asked must not be told that nothing was done once it was sent and not answered.
+        let mut is_unknown = false;
         let mut why = "no server owns what this is about at the moment".to_owned();
         while Instant::now() < until {
             let next = self.next(&needs);
@@ -69,13 +74,19 @@ impl Cluster {
                     }
                 }
                 Next::At(address) => {
-                    match held.send(self, &address, held.may_be_repeated()).await {
+                    held.number(repeats);
+                    let again = held.may_be_repeated(repeats);
+                    match held.send(self, &address, again).await {
                         Said::Answer(response) => return response,
                         Said::NotMine(missing) => {
                             needs.learn(&missing.0);
                             why = format!("{address} does not own what this is about");
                         }
                         Said::Nothing(reason) => why = reason,
+                        Said::CutOff(reason) => {
+                            is_unknown = !held.only_reads();
+                            why = reason;
+                        }
                     }
                 }
             }
@@ -83,6 +94,9 @@ impl Cluster {
             if tried.elapsed() > OWNER_WITHIN {
                 until = Instant::now() + OWNER_WITHIN;
             }
+        }
+        if is_unknown {
+            return unanswered().into_response();
         }
         Problem::new(Kind::NotReady, format!("{why}: try again")).into_response()
     }

@@ -1,7 +1,8 @@
 //! A request that is held whole, so that it can be carried out here, sent to another server, and sent again.
 //!
 //! Where nothing can have come of it, it may be sent again: the other could not be reached, or says that it lacks what the
-//! request takes. One that was cut off after it was sent is sent again only if to do it twice is as good as once.
+//! request takes. One that was cut off after it was sent is sent again only if to do it twice is as good as once, or if the
+//! second time is known for a repetition: by its caller's key, or by the number that it got before it was first sent.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,11 +19,13 @@ use hyper::body::Incoming;
 use super::Cluster;
 use super::link::Failure;
 use super::missing::Missing;
+use super::numbered::{self, Numbered};
 use super::proof::{Caller, HEADER};
 use crate::api::{Kind, Problem};
+use crate::auth::Repeats;
 use crate::listen::Peer;
 
-pub const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// What another server said, or why nothing came of it.
 pub enum Said {
@@ -30,6 +33,8 @@ pub enum Said {
     NotMine(Missing),
     /// It can be asked again.
     Nothing(String),
+    /// The same, but it may have been carried out.
+    CutOff(String),
 }
 
 #[derive(Clone)]
@@ -38,6 +43,8 @@ pub struct Held {
     body: Bytes,
     /// As other servers get them.
     headers: HeaderMap,
+    /// What it is called, if it may have to be recognised by that.
+    numbered: Option<Numbered>,
 }
 
 impl Held {
@@ -50,6 +57,7 @@ impl Held {
         }
         headers.remove(header::CONTENT_LENGTH);
         headers.remove(HEADER);
+        headers.remove(numbered::HEADER);
         if let Some(peer) = head.extensions.get::<Peer>() {
             let caller = Caller {
                 address: peer.address.ip(),
@@ -62,12 +70,17 @@ impl Held {
             head,
             body,
             headers,
+            numbered: None,
         })
     }
 
     /// The request for this server's own handler.
     pub fn here(&self) -> Request {
-        Request::from_parts(self.head.clone(), Body::from(self.body.clone()))
+        let mut request = Request::from_parts(self.head.clone(), Body::from(self.body.clone()));
+        if let Some(numbered) = &self.numbered {
+            request.extensions_mut().insert(numbered.clone());
+        }
+        request
     }
 
     /// What other servers are shown of it.
@@ -81,6 +94,19 @@ impl Held {
         part.body = Bytes::from(body);
         part.headers.remove(&IDEMPOTENCY_KEY);
         part
+    }
+
+    /// The same under a number.
+    pub fn numbered(self, numbered: Option<Numbered>) -> Self {
+        Self { numbered, ..self }
+    }
+
+    /// Has it recognised should it have to be sent again, if that is how it `repeats`. What is tried here from then on has
+    /// the number too: what the other made of it may come to this server.
+    pub fn number(&mut self, repeats: Repeats) {
+        if repeats == Repeats::Numbered && self.numbered.is_none() {
+            self.numbered = Numbered::draw();
+        }
     }
 
     /// The same of what the other itself has: it asks nobody else.
@@ -99,16 +125,21 @@ impl Held {
         part
     }
 
-    /// Whether to be carried out twice is as good as once: it only reads, it says how something is to be whatever it was
-    /// before, or it triggers runs under a key by which the second is known for a repetition.
-    pub fn may_be_repeated(&self) -> bool {
+    /// Whether to send it twice is as good as once, for an operation that `repeats` so.
+    pub fn may_be_repeated(&self, repeats: Repeats) -> bool {
         let has = |name: &HeaderName| self.headers.contains_key(name);
-        let unconditional = !has(&header::IF_MATCH) && !has(&header::IF_NONE_MATCH);
-        let path = self.head.uri.path();
-        let triggers = path.ends_with("/runs") || path.ends_with("/runs:batch");
+        let by_nature = match repeats {
+            Repeats::Harmlessly => true,
+            Repeats::Unconditionally => !has(&header::IF_MATCH) && !has(&header::IF_NONE_MATCH),
+            Repeats::Numbered => self.numbered.is_some() || has(&IDEMPOTENCY_KEY),
+            Repeats::UnderKey => has(&IDEMPOTENCY_KEY),
+            Repeats::Never => false,
+        };
+        self.only_reads() || by_nature
+    }
+
+    pub fn only_reads(&self) -> bool {
         self.head.method.is_safe()
-            || (self.head.method == Method::PUT && unconditional)
-            || (triggers && has(&IDEMPOTENCY_KEY))
     }
 
     /// Asks the server at `address`; `again` says that to do it twice is as good as once.
@@ -116,7 +147,10 @@ impl Held {
         let Some(inner) = cluster.inner.as_ref() else {
             return Said::Nothing("there are no other servers".to_owned());
         };
-        let (method, headers) = (&self.head.method, self.headers.clone());
+        let (method, mut headers) = (&self.head.method, self.headers.clone());
+        if let Some(numbered) = &self.numbered {
+            headers.insert(numbered::HEADER, numbered.to_header());
+        }
         let body = Body::from(self.body.clone());
         let sent = addressed(address, method, &self.head.uri, headers, body);
         match inner.links.ask(sent).await {
@@ -128,15 +162,20 @@ impl Held {
                 Said::Nothing(format!("{address} cannot be reached ({error})"))
             }
             Err(Failure::CutOff(error)) if again => {
-                Said::Nothing(format!("{address} did not answer ({error})"))
+                Said::CutOff(format!("{address} did not answer ({error})"))
             }
             Err(Failure::CutOff(error)) => {
                 tracing::warn!(%address, %error, "a request that was sent on has no answer");
-                let detail = "the server that was to carry it out did not answer: read before you repeat it, or repeat it with the same Idempotency-Key";
-                Said::Answer(Problem::new(Kind::OutcomeUnknown, detail).into_response())
+                Said::Answer(unanswered().into_response())
             }
         }
     }
+}
+
+/// What is told of a request that another server may have carried out.
+pub fn unanswered() -> Problem {
+    let detail = "the server that was to carry it out did not answer: read before you repeat it, or repeat it with the same Idempotency-Key";
+    Problem::new(Kind::OutcomeUnknown, detail)
 }
 
 /// The request that a handler carries out, for what it has to ask of others in the same caller's name. One that asks for
@@ -163,7 +202,7 @@ impl Errand {
                     Said::Answer(response) if response.status().is_client_error() => {
                         Some(Bytes::new())
                     }
-                    Said::Answer(_) | Said::NotMine(_) | Said::Nothing(_) => None,
+                    Said::Answer(_) | Said::NotMine(_) | Said::Nothing(_) | Said::CutOff(_) => None,
                 }
             };
             let told = tokio::time::timeout(PART_WITHIN, asking).await;

@@ -36,6 +36,7 @@ mod forward;
 mod held;
 mod link;
 mod missing;
+mod numbered;
 mod part;
 mod proof;
 mod route;
@@ -53,8 +54,9 @@ use crate::driver::Health;
 
 pub use feed::facts;
 pub use forward::OWNER_WITHIN;
-pub use held::{Errand, Held, IDEMPOTENCY_KEY, Said};
+pub use held::{Errand, Held, Said, unanswered};
 pub use missing::{Missing, mark_what_was_not_done};
+pub use numbered::{Numbered, named};
 pub use proof::Key;
 pub use route::Next;
 pub use streams::{forward_rpc, introduce};

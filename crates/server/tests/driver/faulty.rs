@@ -228,6 +228,7 @@ impl World {
             job,
             params: None,
             idempotency_key: None,
+            request: None,
             when: None,
             rerun: None,
             overlap: Default::default(),

@@ -318,6 +318,7 @@ async fn a_full_batch_takes_no_more_until_it_is_committed() {
             job: crate::faulty::job_ref("a"),
             params: None,
             idempotency_key: None,
+            request: None,
             when: None,
             rerun: None,
             overlap: Default::default(),

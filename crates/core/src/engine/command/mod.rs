@@ -189,8 +189,9 @@ impl Engine {
             Command::CreateBackfill { backfill } => {
                 let mut keys = self.missing_name(&backfill.job);
                 if let Some(key) = &backfill.idempotency_key {
-                    keys.extend(self.missing_key(&backfill.job, key));
-                    let known = self.keys.get(&key_hash(&backfill.job, key)).flatten();
+                    let hash = key_hash(&backfill.job, key);
+                    keys.extend(self.missing_key(hash));
+                    let known = self.keys.get(&hash).flatten();
                     let first = known.map(|entry| self.missing_backfill(BackfillId(entry.run.0)));
                     keys.extend(first.unwrap_or_default());
                 }
@@ -233,13 +234,12 @@ impl Engine {
         let mut keys = self.missing_name(&trigger.job);
         let letter = trigger.rerun.as_ref().filter(|rerun| rerun.letter);
         keys.extend(letter.and_then(|rerun| self.missing_letter(rerun.of)));
-        let key = trigger.idempotency_key.as_deref();
-        keys.extend(key.and_then(|key| self.missing_key(&trigger.job, key)));
+        let key = trigger_runs::recognised_by(trigger);
+        keys.extend(key.and_then(|hash| self.missing_key(hash)));
         keys
     }
 
-    fn missing_key(&self, job: &JobRef, key: &str) -> Option<LoadKey> {
-        let hash = key_hash(job, key);
+    fn missing_key(&self, hash: IdempotencyHash) -> Option<LoadKey> {
         let known = self.keys.get(&hash).is_some();
         (!known).then_some(LoadKey::Idempotency(hash))
     }

@@ -1,4 +1,7 @@
 //! Makes runs on request. A known idempotency key answers with the run of the first request and makes none.
+//!
+//! What servers call a request among themselves does the same for one that was sent twice because its answer was lost. To
+//! its caller that is the first: it is not told as repeated, and the run has no key.
 
 use std::sync::Arc;
 
@@ -42,17 +45,17 @@ impl Engine {
         let Some(job) = named.filter(same) else {
             return Err(Refusal::NoSuchJob(trigger.job));
         };
-        let hash = match &trigger.idempotency_key {
-            Some(key) => Some(check_key(&trigger, key)?),
-            None => None,
-        };
+        if let Some(key) = &trigger.idempotency_key {
+            check_length(key)?;
+        }
+        let hash = recognised_by(&trigger).map(|hash| (hash, fingerprint(&trigger)));
         if let Some((hash, fingerprint)) = hash
             && let Some(Some(entry)) = self.keys.get(&hash)
         {
             return if entry.fingerprint == fingerprint || armed(Fault::FingerprintIgnored) {
                 Ok(Triggered {
                     run: entry.run,
-                    repeated: true,
+                    repeated: trigger.idempotency_key.is_some(),
                 })
             } else {
                 Err(Refusal::KeyReused(
@@ -192,10 +195,20 @@ pub(super) fn check_length(key: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn check_key(trigger: &Trigger, key: &str) -> Result<(IdempotencyHash, IdempotencyHash), Refusal> {
-    check_length(key)?;
+/// What a repetition of the trigger is recognised by, if by anything: the caller's key before what a server called it.
+pub(super) fn recognised_by(trigger: &Trigger) -> Option<IdempotencyHash> {
     let job = &trigger.job;
-    let hash = IdempotencyHash::of(job.namespace.as_str(), job.name.as_str(), key);
+    let (namespace, name) = (job.namespace.as_str(), job.name.as_str());
+    match (&trigger.idempotency_key, trigger.request) {
+        (Some(key), _) => Some(IdempotencyHash::of(namespace, name, key)),
+        (None, request) => {
+            request.map(|request| IdempotencyHash::of_request(namespace, name, request))
+        }
+    }
+}
+
+/// What the trigger asks for.
+fn fingerprint(trigger: &Trigger) -> IdempotencyHash {
     let params = trigger.params.as_ref().map_or("", |params| params.as_str());
     let rerun = trigger.rerun.as_ref().map(|rerun| {
         let version = rerun.version.as_ref().map_or(0, |version| version.version);
@@ -219,8 +232,7 @@ fn check_key(trigger: &Trigger, key: &str) -> Result<(IdempotencyHash, Idempoten
     if trigger.overlap == Obedience::Obey {
         parts.push("obey");
     }
-    let fingerprint = IdempotencyHash::fingerprint(&parts);
-    Ok((hash, fingerprint))
+    IdempotencyHash::fingerprint(&parts)
 }
 
 /// When the run is due: never before now, and not further ahead than anyone means.

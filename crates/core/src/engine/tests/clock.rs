@@ -150,6 +150,7 @@ fn a_clock_that_runs_ahead_makes_nothing_old_enough_to_delete() {
         job: job_ref("a"),
         params: None,
         idempotency_key: None,
+        request: None,
         when: None,
         rerun: None,
         overlap: Obedience::Ignore,

@@ -12,6 +12,7 @@ fn give_out(world: &mut World, job: &str, count: usize) -> Vec<(u64, AttemptRef)
         job: job_ref(job),
         params: None,
         idempotency_key: None,
+        request: None,
         when: None,
         rerun: None,
         overlap: Obedience::Ignore,

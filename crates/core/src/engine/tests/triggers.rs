@@ -14,6 +14,7 @@ fn a_triggered_run_is_created_and_assigned_in_one_batch() {
         job: job_ref("a"),
         params: None,
         idempotency_key: None,
+        request: None,
         when: None,
         rerun: None,
         overlap: Obedience::Ignore,
@@ -70,6 +71,7 @@ fn two_triggers_with_one_key_in_one_batch_make_one_run() {
         job: job_ref("a"),
         params: None,
         idempotency_key: Some("k".into()),
+        request: None,
         when: None,
         rerun: None,
         overlap: Obedience::Ignore,
@@ -85,6 +87,35 @@ fn two_triggers_with_one_key_in_one_batch_make_one_run() {
         results[1].clone().expect("repeated").run
     );
     assert_eq!(world.tables.active.len(), 1);
+}
+
+#[test]
+fn a_request_that_a_server_sends_twice_makes_one_run_and_is_not_told_as_repeated() {
+    let mut world = World::new();
+    world.put(noop("a"));
+    let mut send = |place: u32, key: Option<&str>| {
+        let trigger = Trigger {
+            request: Some(RequestId { number: 7, place }),
+            idempotency_key: key.map(str::to_owned),
+            ..Trigger::of(job_ref("a"))
+        };
+        let triggers = vec![trigger];
+        match world.command(Command::TriggerRuns { triggers }) {
+            Ok(Reply::Triggered(mut results)) => results.remove(0).expect("made"),
+            other => panic!("{other:?}"),
+        }
+    };
+    let first = send(0, None);
+    assert_eq!(send(0, None), first);
+    assert!(!first.repeated, "its caller knows of one request");
+    assert_ne!(send(1, None).run, first.run, "another thing of a batch");
+    // The caller's own key goes before, and is never taken for what servers call a request.
+    let keyed = send(0, Some("00000000000000000000000000000007/0"));
+    assert_ne!(keyed.run, first.run);
+    assert!(send(2, Some("00000000000000000000000000000007/0")).repeated);
+    assert_eq!(world.tables.active.len(), 3);
+    assert_eq!(world.tables.active[&first.run].idempotency_key, None);
+    world.check_conservation();
 }
 
 #[test]
@@ -276,6 +307,7 @@ fn a_run_made_and_cancelled_in_one_batch_never_was_active() {
         job: job_ref("a"),
         params: None,
         idempotency_key: None,
+        request: None,
         when: None,
         rerun: None,
         overlap: Obedience::Ignore,
@@ -311,6 +343,7 @@ fn a_load_that_began_before_a_run_ended_does_not_revive_it() {
             job: job_ref("a"),
             params: None,
             idempotency_key: None,
+            request: None,
             when: None,
             rerun: None,
             overlap: Obedience::Ignore,
