@@ -7,7 +7,7 @@ use axum::extract::path::ErrorKind;
 use axum::extract::rejection::{PathRejection, RawPathParamsRejection};
 use axum::extract::{FromRequestParts, Path, RawPathParams, Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, Method, header};
+use axum::http::{Extensions, HeaderMap, Method, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::MethodRouter;
@@ -21,7 +21,7 @@ use super::Edge;
 use super::problem::{Kind, Problem};
 use super::{body, time, validator};
 use crate::auth::{Denied, Operation, Principal};
-use crate::cluster;
+use crate::cluster::{self, Caller};
 use crate::listen::Peer;
 
 /// Puts the gate of `operation` before its handler.
@@ -66,9 +66,9 @@ async fn answer(
     request: Request,
     next: Next,
 ) -> Response {
-    if let Some(caller) = edge.cluster.vouched(request.headers()) {
+    if let Some(caller) = vouched(request.extensions()) {
         // It was sent on once; the one that did so sends it to another where it cannot be done here.
-        let request = match edge.cluster.asks_for_own_part(request.headers()) {
+        let request = match cluster::asks_for_own_part(request.headers()) {
             true => request,
             false => edge.cluster.errand(request, caller.local),
         };
@@ -142,7 +142,7 @@ async fn admit(
     operation: Operation,
     head: &Parts,
 ) -> Result<Option<Principal>, Problem> {
-    let vouched = edge.cluster.vouched(&head.headers);
+    let vouched = vouched(&head.extensions);
     let admit = || match (
         vouched.filter(|caller| caller.local),
         authorization(&head.headers),
@@ -169,6 +169,11 @@ async fn admit(
             Err(denied.into())
         }
     }
+}
+
+/// Who asked the server that sent the request on, if one did.
+fn vouched(extensions: &Extensions) -> Option<Caller> {
+    extensions.get().copied()
 }
 
 fn authorization(headers: &HeaderMap) -> Option<&str> {

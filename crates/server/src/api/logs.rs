@@ -22,6 +22,7 @@ use super::query::Parameters;
 use super::tell::Teller;
 use super::{Edge, internal, runs};
 use crate::auth::Principal;
+use crate::cluster::{self, Caller, InTheNameOf};
 use crate::listen::Peer;
 use crate::logs::{Chain, Place, Source, Stream};
 
@@ -85,11 +86,13 @@ pub async fn read(
     RunPath(id): RunPath,
     uri: Uri,
     peer: Option<Extension<Peer>>,
+    vouched: Option<Extension<Caller>>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let wish = Wish::read(&uri, &headers)?;
     let run = runs::find(&edge, &principal, id).await?;
-    if edge.cluster.asks_for_own_part(&headers) {
+    let vouched = vouched.map(|Extension(caller)| caller);
+    if vouched.is_some() && cluster::asks_for_own_part(&headers) {
         return parts::own(&edge, &run, wish.attempt).await;
     }
     if wish.follow && !run.state.is_terminal() {
@@ -97,11 +100,10 @@ pub async fn read(
         edge.at_owner(id.segment())?;
     }
     let shown = headers.get(header::AUTHORIZATION);
-    let local = edge
-        .authority
-        .is_local(shown.and_then(|it| it.to_str().ok()));
-    let peer = peer.map(|Extension(peer)| peer);
-    let shown = edge.cluster.in_the_name_of(&headers, peer, local);
+    let shown = shown.and_then(|it| it.to_str().ok());
+    let is_local = || edge.authority.is_local(shown);
+    let local = vouched.map_or_else(is_local, |caller| caller.local);
+    let shown = peer.map(|Extension(peer)| InTheNameOf::new(&headers, peer, local));
     let parts = Parts::of(&edge, &run, shown).await?;
     if run.state.is_terminal() && all_expired(&edge, &run, &wish).await? {
         let wanted = run.attempts.iter().filter(|attempt| wish.wants(attempt));

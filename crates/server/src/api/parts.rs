@@ -5,12 +5,12 @@
 //! attempt's end names the files that it is in. Most attempts lie with one server: then that one alone is asked, or nobody.
 //! Chunks are numbered by their worker, over all servers, so parts are put together by those numbers.
 
-use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use drumtower_core::model::{Attempt, AttemptOutcome, Home, Run, SessionRow, WallMs};
 
 use super::problem::{Kind, Problem};
 use super::{Edge, internal};
+use crate::cluster::InTheNameOf;
 use crate::logs::{Part, Place, Source};
 
 /// How far the clocks of servers and database may lie apart.
@@ -22,7 +22,7 @@ pub struct Parts {
     /// Sessions that may have written some of it.
     tenures: Vec<SessionRow>,
     /// In whose name others are asked.
-    shown: HeaderMap,
+    shown: InTheNameOf,
 }
 
 /// Somebody else's files that may hold part of an attempt's output.
@@ -54,7 +54,7 @@ impl Parts {
     pub async fn of(
         edge: &Edge,
         run: &Run,
-        shown: Option<HeaderMap>,
+        shown: Option<InTheNameOf>,
     ) -> Result<Option<Self>, Problem> {
         let Some(shown) = shown.filter(|_| edge.logs.home().is_some()) else {
             return Ok(None);

@@ -20,7 +20,7 @@ use super::Cluster;
 use super::link::Failure;
 use super::missing::Missing;
 use super::numbered::{self, Numbered};
-use super::proof::{Caller, HEADER};
+use super::proof::{Caller, HEADER, Occasion};
 use crate::api::{Kind, Problem};
 use crate::auth::Repeats;
 use crate::listen::Peer;
@@ -41,8 +41,9 @@ pub enum Said {
 pub struct Held {
     head: Parts,
     body: Bytes,
-    /// As other servers get them.
+    /// As other servers get them, but for the proof of who asks, which goes with one request at one time.
     headers: HeaderMap,
+    caller: Option<Caller>,
     /// What it is called, if it may have to be recognised by that.
     numbered: Option<Numbered>,
 }
@@ -50,7 +51,7 @@ pub struct Held {
 impl Held {
     /// `local` says that it comes from the machine's own admin. `None` for a server that is alone.
     pub fn new(cluster: &Cluster, head: Parts, body: Bytes, local: bool) -> Option<Self> {
-        let inner = cluster.inner.as_ref()?;
+        cluster.inner.as_ref()?;
         let mut headers = head.headers.clone();
         for name in OF_A_CONNECTION {
             headers.remove(name);
@@ -58,18 +59,17 @@ impl Held {
         headers.remove(header::CONTENT_LENGTH);
         headers.remove(HEADER);
         headers.remove(numbered::HEADER);
-        if let Some(peer) = head.extensions.get::<Peer>() {
-            let caller = Caller {
-                address: peer.address.ip(),
-                certified: peer.certified,
-                local,
-            };
-            headers.insert(HEADER, inner.key.seal(caller));
-        }
+        let peer = head.extensions.get::<Peer>();
+        let caller = peer.map(|peer| Caller {
+            address: peer.address.ip(),
+            certified: peer.certified,
+            local,
+        });
         Some(Self {
             head,
             body,
             headers,
+            caller,
             numbered: None,
         })
     }
@@ -83,9 +83,17 @@ impl Held {
         request
     }
 
-    /// What other servers are shown of it.
-    pub fn headers(&self) -> HeaderMap {
-        self.headers.clone()
+    /// What another server is shown of it at this moment.
+    pub fn headers(&self, cluster: &Cluster) -> HeaderMap {
+        let mut headers = self.headers.clone();
+        if let (Some(inner), Some(caller)) = (&cluster.inner, self.caller) {
+            let at = Occasion::now(&self.head.method, &self.head.uri);
+            headers.insert(HEADER, inner.key.seal(caller, at));
+        }
+        if let Some(numbered) = &self.numbered {
+            headers.insert(numbered::HEADER, numbered.to_header());
+        }
+        headers
     }
 
     /// Another request of the same caller to the same route: a part of what this one asks, under the keys of its items.
@@ -147,10 +155,7 @@ impl Held {
         let Some(inner) = cluster.inner.as_ref() else {
             return Said::Nothing("there are no other servers".to_owned());
         };
-        let (method, mut headers) = (&self.head.method, self.headers.clone());
-        if let Some(numbered) = &self.numbered {
-            headers.insert(numbered::HEADER, numbered.to_header());
-        }
+        let (method, headers) = (&self.head.method, self.headers(cluster));
         let body = Body::from(self.body.clone());
         let sent = addressed(address, method, &self.head.uri, headers, body);
         match inner.links.ask(sent).await {

@@ -57,7 +57,8 @@ pub use forward::OWNER_WITHIN;
 pub use held::{Errand, Held, Said, unanswered};
 pub use missing::{Missing, mark_what_was_not_done};
 pub use numbered::{Numbered, named};
-pub use proof::Key;
+pub use part::{InTheNameOf, asks_for_own_part};
+pub use proof::{Caller, Key};
 pub use route::Next;
 pub use streams::{forward_rpc, introduce};
 pub use view::{Server, View};
@@ -139,12 +140,6 @@ impl Cluster {
     /// Tells where the servers that have work to give are reached; `None` for a server that is alone.
     pub fn owners_watch(&self) -> Option<watch::Receiver<Vec<String>>> {
         Some(self.inner.as_ref()?.owners.clone())
-    }
-
-    /// What a request that another server sent on says of its caller, if it proves it.
-    pub fn vouched(&self, headers: &http::HeaderMap) -> Option<proof::Caller> {
-        let inner = self.inner.as_ref()?;
-        inner.key.open(headers.get(proof::HEADER)?)
     }
 
     /// Who has a segment, as last seen. A server that is alone has them all.

@@ -1,8 +1,8 @@
 //! Asks another server for what it has of an attempt's output.
 //!
 //! It is the request for output that anyone may make, in the name of the caller who made it here, with a mark that only
-//! what lies in the other's own files is meant. The other judges the caller by its own policy table; without the proof of
-//! [`proof`](super::proof) the mark means nothing.
+//! what lies in the other's own files is meant. The other judges the caller by its own policy table; without the
+//! [`proof`](super::proof) of a server the mark means nothing.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
 use bytes::Bytes;
 use drumtower_core::model::Home;
 
-use super::proof::{Caller, HEADER};
+use super::proof::{Caller, HEADER, Occasion};
 use super::{Cluster, Server};
 use crate::listen::Peer;
 use crate::logs::Source;
@@ -24,37 +24,41 @@ pub(super) const AT_ONCE: usize = 8;
 const PART_BYTES: usize = 32 << 20;
 const WITHIN: Duration = Duration::from_secs(10);
 
-impl Cluster {
-    /// Who reads, as another server needs to know it; `None` for a server that is alone.
-    pub fn in_the_name_of(
-        &self,
-        headers: &HeaderMap,
-        peer: Option<Peer>,
-        local: bool,
-    ) -> Option<HeaderMap> {
-        let inner = self.inner.as_ref()?;
+/// Who reads, as another server needs to know it.
+#[derive(Clone)]
+pub struct InTheNameOf {
+    headers: HeaderMap,
+    caller: Caller,
+}
+
+impl InTheNameOf {
+    /// `local` says that it is the machine's own admin.
+    pub fn new(headers: &HeaderMap, peer: Peer, local: bool) -> Self {
         let mut shown = HeaderMap::new();
         for name in [header::AUTHORIZATION, header::COOKIE] {
             if let Some(value) = headers.get(&name) {
                 shown.insert(name, value.clone());
             }
         }
-        let peer = peer?;
+        mark(&mut shown);
         let caller = Caller {
             address: peer.address.ip(),
             certified: peer.certified,
-            local: self.vouched(headers).map_or(local, |caller| caller.local),
+            local,
         };
-        shown.insert(HEADER, inner.key.seal(caller));
-        mark(&mut shown);
-        Some(shown)
+        Self {
+            headers: shown,
+            caller,
+        }
     }
+}
 
-    /// Whether another server asks for what this one has.
-    pub fn asks_for_own_part(&self, headers: &HeaderMap) -> bool {
-        headers.contains_key(OWN_PART) && self.vouched(headers).is_some()
-    }
+/// Whether a request that is vouched for asks for what this server has.
+pub fn asks_for_own_part(headers: &HeaderMap) -> bool {
+    headers.contains_key(OWN_PART)
+}
 
+impl Cluster {
     /// The server that has these files, if it is there.
     pub fn at_home(&self, home: Home) -> Option<Server> {
         let mut servers = self.view()?.servers.into_iter();
@@ -66,7 +70,7 @@ impl Cluster {
         &self,
         address: &str,
         source: Source,
-        shown: &HeaderMap,
+        shown: &InTheNameOf,
     ) -> Result<Bytes, String> {
         let inner = self.inner.as_ref().ok_or("there are no other servers")?;
         let _turn = inner.parts.acquire().await.map_err(|_| "it ends")?;
@@ -74,8 +78,10 @@ impl Cluster {
         let path: Uri = format!("/api/v1/runs/{run}/logs?attempt={attempt}")
             .parse()
             .map_err(|_| "it has no such path")?;
-        let sent =
-            super::held::addressed(address, &Method::GET, &path, shown.clone(), Body::empty());
+        let mut headers = shown.headers.clone();
+        let at = Occasion::now(&Method::GET, &path);
+        headers.insert(HEADER, inner.key.seal(shown.caller, at));
+        let sent = super::held::addressed(address, &Method::GET, &path, headers, Body::empty());
         let asking = ask(inner, sent);
         let answered = tokio::time::timeout(WITHIN, asking).await;
         answered.unwrap_or_else(|_| Err("it did not answer in time".to_owned()))

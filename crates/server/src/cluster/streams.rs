@@ -15,8 +15,12 @@ use drumtower_proto::SERVER_HEADER;
 
 use super::held::{Held, addressed, returned};
 use super::link::Failure;
+use super::proof::{Caller, HEADER, Occasion, Unproven};
 use super::{Cluster, View};
+use crate::api::{Kind, Problem};
 use crate::listen::Peer;
+
+const UNTIMELY: &str = "drumtower-forwarded: it was sealed more than two minutes ago or ahead: set the clocks of the servers by NTP";
 
 /// Where a stream belongs.
 #[derive(Debug, PartialEq, Eq)]
@@ -60,7 +64,7 @@ pub async fn forward_rpc(State(cluster): State<Cluster>, request: Request, next:
         return next.run(request).await;
     };
     // It was sent to this server by another, which knows that it is the one.
-    if cluster.vouched(request.headers()).is_some() {
+    if request.extensions().get::<Caller>().is_some() {
         return next.run(request).await;
     }
     let meant = request.headers().get(SERVER_HEADER);
@@ -76,7 +80,13 @@ pub async fn forward_rpc(State(cluster): State<Cluster>, request: Request, next:
     let Some(held) = Held::new(&cluster, head.clone(), Bytes::new(), false) else {
         return unavailable("there are no other servers");
     };
-    let sent = addressed(&address, &head.method, &head.uri, held.headers(), body);
+    let sent = addressed(
+        &address,
+        &head.method,
+        &head.uri,
+        held.headers(&cluster),
+        body,
+    );
     match inner.links.open(sent).await {
         Ok(answer) => returned(answer),
         Err(Failure::NotReached(why) | Failure::CutOff(why)) => {
@@ -86,17 +96,30 @@ pub async fn forward_rpc(State(cluster): State<Cluster>, request: Request, next:
     }
 }
 
-/// Whoever asks through another server is taken for who it is.
+/// The layer of everything: whoever asks through another server is taken for who it is. What that server proves is left to
+/// the layers below as a [`Caller`].
 pub async fn introduce(
     State(cluster): State<Cluster>,
     mut request: Request,
     next: Next,
 ) -> Response {
-    if let Some(caller) = cluster.vouched(request.headers()) {
-        request.extensions_mut().insert(Peer {
-            address: SocketAddr::new(caller.address, 0),
-            certified: caller.certified,
-        });
+    let shown = request.headers().get(HEADER).zip(cluster.inner.as_ref());
+    let at = Occasion::now(request.method(), request.uri());
+    match shown.map(|(seal, inner)| inner.key.open(seal, at)) {
+        Some(Ok(caller)) => {
+            let extensions = request.extensions_mut();
+            extensions.insert(caller);
+            extensions.insert(Peer {
+                address: SocketAddr::new(caller.address, 0),
+                certified: caller.certified,
+            });
+        }
+        // Taken for any other request it would be sent on once more, perhaps to where it came from.
+        Some(Err(Unproven::Untimely)) => {
+            tracing::warn!("a request was sent on at another time by the other server's clock");
+            return Problem::new(Kind::NotReady, UNTIMELY).into_response();
+        }
+        Some(Err(Unproven::Forged)) | None => {}
     }
     next.run(request).await
 }

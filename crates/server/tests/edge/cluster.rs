@@ -82,7 +82,7 @@ async fn nobody_can_pretend_to_be_sent_on() {
     let memory = Memory::new();
     let owner = join(&memory, "one").await;
     let standby = join(&memory, "two").await;
-    let forged = [("drumtower-forwarded", "127.0.0.1 1 1 00")];
+    let forged = [("drumtower-forwarded", "29000000 127.0.0.1 1 1 00")];
     for server in [&owner, &standby] {
         let client = server.with(None);
         let answer = client.call("GET", "/api/v1/jobs", &forged, None).await;

@@ -10,7 +10,7 @@ use futures_util::StreamExt;
 use tokio::task::AbortHandle;
 
 use super::super::held::addressed;
-use super::super::proof::OWN_HEADER;
+use super::super::proof::{OWN_HEADER, Occasion};
 use super::super::{Cluster, Inner};
 use super::{Heard, PATH, SILENCE};
 use crate::driver::Handle;
@@ -75,9 +75,10 @@ async fn listen_to(cluster: Cluster, address: String, handle: Handle) {
 type Pieces = axum::body::BodyDataStream;
 
 async fn dial(inner: &Inner, address: &str) -> Option<Pieces> {
-    let mut headers = HeaderMap::new();
-    headers.insert(OWN_HEADER, inner.key.seal_own());
     let path = Uri::from_static(PATH);
+    let at = Occasion::now(&Method::GET, &path);
+    let mut headers = HeaderMap::new();
+    headers.insert(OWN_HEADER, inner.key.seal_own(at));
     let request = addressed(address, &Method::GET, &path, headers, Body::empty());
     let answered = tokio::time::timeout(SILENCE, inner.links.ask(request)).await;
     let answer = answered.ok()?;

@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
-use axum::http::{HeaderMap, Uri};
+use axum::http::{HeaderMap, Method, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use tokio::sync::{mpsc, watch};
@@ -13,7 +13,7 @@ use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
 
 use super::super::Cluster;
-use super::super::proof::OWN_HEADER;
+use super::super::proof::{OWN_HEADER, Occasion, Unproven};
 use super::{BEAT_EVERY, PATH, Told};
 use crate::api::no_such_route;
 use crate::driver::Handle;
@@ -36,13 +36,22 @@ pub fn facts(cluster: Cluster, handle: Handle, stopping: watch::Receiver<bool>) 
     Router::new().route(PATH, get(tell)).with_state(teller)
 }
 
-async fn tell(State(teller): State<Teller>, uri: Uri, headers: HeaderMap) -> Response {
+async fn tell(
+    State(teller): State<Teller>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Response {
     let shown = headers.get(OWN_HEADER);
     let inner = teller.cluster.inner.as_ref();
-    let is_server = inner
+    let at = Occasion::now(&method, &uri);
+    let opened = inner
         .zip(shown)
-        .is_some_and(|(it, shown)| it.key.is_own(shown));
-    if !is_server {
+        .map(|(it, shown)| it.key.open_own(shown, at));
+    if opened == Some(Err(Unproven::Untimely)) {
+        tracing::warn!("another server's clock lies more than two minutes apart: set them by NTP");
+    }
+    if opened != Some(Ok(())) {
         return no_such_route(uri).await.into_response();
     }
     // What is committed from here on is told.
