@@ -211,19 +211,23 @@ impl Api {
 
     /// The records of a run's output, as they come, until the run has ended.
     pub fn follow(&self, id: &str) -> impl Iterator<Item = Value> + use<> {
+        let lines = self.lines(&format!("/api/v1/runs/{id}/logs?follow=true"));
+        lines.map(|line| serde_json::from_str(&line).expect("a record"))
+    }
+
+    /// The lines of an answer that goes on.
+    pub fn lines(&self, path: &str) -> impl Iterator<Item = String> + use<> {
+        let token = self.token.clone().unwrap_or_default();
         let request = Request::builder()
-            .uri(format!("{}/api/v1/runs/{id}/logs?follow=true", self.url))
-            .header(
-                "authorization",
-                format!("Bearer {}", self.token.clone().unwrap_or_default()),
-            );
+            .uri(format!("{}{path}", self.url))
+            .header("authorization", format!("Bearer {token}"));
         let response = self
             .agent
             .run(request.body(()).expect("a request"))
             .expect("an answer");
         assert_eq!(response.status(), 200);
         let lines = BufReader::new(response.into_body().into_reader()).lines();
-        lines.map(|line| serde_json::from_str(&line.expect("a line")).expect("a record"))
+        lines.map(|line| line.expect("a line"))
     }
 
     pub fn is_ready(&self) -> bool {

@@ -112,6 +112,41 @@ fn a_request_that_is_cut_off_is_sent_again_where_that_does_no_harm() {
     assert_eq!(api.runs("").len(), 7, "nothing was doubled");
 }
 
+#[test]
+fn who_watches_is_told_that_something_may_not_have_come_across() {
+    let (site, database) = (Site::new(), Database::start());
+    let mut one = Member::launch(&site, &database, "a", "http", &[]);
+    one.await_ready();
+    let mut other = Member::launch(&site, &database, "b", "http", &[]);
+    other.await_ready();
+    let [known, missed, after] = jobs_in(&await_shared(&[&one, &other]).of(&one));
+    let (direct, watching) = (one.server.api(), other.server.api());
+    let (out, lines) = std::sync::mpsc::channel();
+    // It ends when nobody listens, or with its server.
+    std::thread::spawn(move || {
+        let mut lines = watching.lines("/api/v1/changes");
+        lines.find(|line| out.send(line.clone()).is_err())
+    });
+    let heard = |wanted: &str| {
+        eventually(&format!("{wanted} is heard"), || {
+            lines.try_iter().find(|line| line.contains(wanted))
+        });
+    };
+    heard("event: ready");
+    direct.put_job(&shell(&known, "true"));
+    heard(&known);
+    // Nothing comes any more of what the one tells the other, and nobody has to wait for that until it tells again.
+    one.to_it.hold(Way::Down, true);
+    direct.put_job(&shell(&missed, "true"));
+    one.to_it.cut();
+    heard("event: resync");
+    one.to_it.cut();
+    one.to_it.hold(Way::Down, false);
+    heard("event: resync");
+    direct.put_job(&shell(&after, "true"));
+    heard(&after);
+}
+
 /// Servers that encrypt, with certificates of one authority.
 pub struct Encrypted {
     pub members: Vec<Member>,
