@@ -5,8 +5,8 @@ use std::io::{IsTerminal, Write};
 use clap::{Args, ValueEnum};
 use serde_json::Value;
 
-use super::escapes;
 use super::path;
+use super::{escapes, following};
 use crate::client::{Call, Client};
 use crate::connect::Connect;
 use crate::failure::Result;
@@ -31,7 +31,7 @@ use crate::output::{Color, Format, Output, exact, line, text};
 pub struct Logs {
     /// The run's id
     run: String,
-    /// Go on until the run has ended
+    /// Go on until the run has ended; a server that ends or restarts meanwhile is waited for
     #[arg(short, long)]
     follow: bool,
     /// Only so many lines from the end of what there is, at most 10,000
@@ -89,35 +89,49 @@ impl Logs {
         });
         let case = if self.ignore_case { "(?i)" } else { "" };
         let grep = self.grep.as_ref().map(|grep| format!("{case}{grep}"));
-        let call = Call::get(format!("{}/logs", path(&self.run)))
-            .query("follow", self.follow)
-            .maybe("tail", self.tail)
-            .maybe("since", self.since.map(Moment::instant))
-            .maybe("grep", grep)
-            .maybe("attempt", self.attempt)
-            .maybe("stream", stream)
-            .header("accept", "application/x-ndjson");
-        let records = client.lines(call)?;
+        // The same instant for whoever is asked again.
+        let since = self.since.map(Moment::instant);
+        let call = |is_first: bool| {
+            Call::get(format!("{}/logs", path(&self.run)))
+                .query("follow", self.follow)
+                .maybe("tail", self.tail.filter(|_| is_first))
+                .maybe("since", since)
+                .maybe("grep", grep.as_ref())
+                .maybe("attempt", self.attempt)
+                .maybe("stream", stream)
+                .header("accept", "application/x-ndjson")
+        };
         if self.output.output != Format::Table {
-            for record in records {
-                line(&record?.to_string())?;
-            }
-            return Ok(());
+            return self.each(&client, call, |record| line(&record.to_string()));
         }
         let mut stdout = Sink::new(&self, std::io::stdout(), false);
         let mut stderr = Sink::new(&self, std::io::stderr(), true);
         let mut attempt = None;
-        for record in records {
-            let record = record?;
+        self.each(&client, call, |record| {
             let number = record.get("attempt").and_then(Value::as_u64);
             if attempt.replace(number).is_some_and(|last| last != number) && stderr.terminal {
-                stderr.note(&format!("attempt {}", text(&record, "attempt")))?;
+                stderr.note(&format!("attempt {}", text(record, "attempt")))?;
             }
-            match text(&record, "stream").as_str() {
-                "stdout" => stdout.print(&record)?,
-                "stderr" => stderr.print(&record)?,
-                _ => stderr.note(text(&record, "text").trim_end())?,
+            match text(record, "stream").as_str() {
+                "stdout" => stdout.print(record),
+                "stderr" => stderr.print(record),
+                _ => stderr.note(text(record, "text").trim_end()),
             }
+        })
+    }
+
+    /// Prints what there is, or what comes until the run has ended.
+    fn each(
+        &self,
+        client: &Client,
+        call: impl Fn(bool) -> Call,
+        mut print: impl FnMut(&Value) -> Result<()>,
+    ) -> Result<()> {
+        if self.follow {
+            return following::follow(client, call, print);
+        }
+        for record in client.lines(call(true))? {
+            print(&record?)?;
         }
         Ok(())
     }

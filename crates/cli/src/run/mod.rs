@@ -2,6 +2,7 @@
 
 mod escapes;
 mod explain;
+mod following;
 mod logs;
 mod rerun;
 pub mod show;

@@ -1,5 +1,8 @@
 //! The output of runs is found wherever it lies: with the server that owned the work when it was written.
 
+use std::fs::File;
+use std::path::Path;
+
 use drumtower_e2e::{Api, Cli, Site, Worker, eventually, in_time, shell};
 use serde_json::{Value, json};
 use ureq::http::Method;
@@ -140,4 +143,54 @@ fn output_is_read_through_any_server_after_the_owner_changed() {
     b.await_ready();
     await_output(&at_a, &spans, "one\ntwo\nthree\n");
     drop(agent);
+}
+
+#[test]
+fn the_command_line_follows_on_when_the_run_comes_to_another_server() {
+    let (site, database) = (Site::new(), Database::start());
+    let mut a = Member::launch(&site, &database, "a", "http", &[]);
+    a.await_ready();
+    let mut b = Member::launch(&site, &database, "b", "http", &[]);
+    b.await_ready();
+    let [job] = jobs_in(&await_shared(&[&a, &b]).of(&a));
+    let url = b.server.url();
+    let _agent = Worker::start_by(&site, &a.server, &url, "agent", Default::default());
+    let at_b = b.server.api();
+    let sign = site.path().join("sign");
+    let wait = format!("while [ ! -e {} ]; do sleep 0.05; done", sign.display());
+    at_b.put_job(&shell(
+        &job,
+        &format!("seq 1 50; {wait}; echo last; echo err >&2"),
+    ));
+    let run = at_b.trigger(&job, &json!({}));
+    let cli = Cli::new(site.path()).env("DRUMTOWER_DATA", b.server.data().display().to_string());
+    let following = |arguments: &[&str], name: &str| {
+        let path = site.path().join(name);
+        let mut command = cli.command(arguments);
+        command.stdout(File::create(&path).expect("a file"));
+        command.stderr(File::create(path.with_extension("err")).expect("a file"));
+        (command.spawn().expect("it starts"), path)
+    };
+    let whole = following(&["run", "logs", "-f", &run], "whole");
+    let tail = following(&["run", "logs", "-f", &run, "--tail", "2"], "tail");
+    let shown = |path: &Path| std::fs::read_to_string(path).expect("it is there");
+    for (_, path) in [&whole, &tail] {
+        eventually("it is followed", || {
+            shown(path).ends_with("50\n").then_some(())
+        });
+    }
+    // What it wrote so far goes away with the one that leaves.
+    assert!(a.server.stop().success());
+    await_shared(&[&b]);
+    std::fs::write(&sign, "").expect("written");
+    assert_eq!(at_b.ended(&run)["state"], "COMPLETED");
+    let numbers = |from: u32| (from..=50).map(|it| format!("{it}\n")).collect::<String>();
+    for ((mut process, path), from) in [(whole, 1), (tail, 49)] {
+        let ended = process.wait().expect("it ends");
+        let errors = shown(&path.with_extension("err"));
+        assert!(ended.success(), "{errors}");
+        assert_eq!(shown(&path), format!("{}last\n", numbers(from)), "{errors}");
+        assert!(errors.contains("err\n"), "{errors}");
+        assert!(!errors.contains("follow"), "{errors}");
+    }
 }

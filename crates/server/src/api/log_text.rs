@@ -48,6 +48,9 @@ struct Line<'a> {
     stream: &'a str,
     attempt: u32,
     text: &'a str,
+    /// The run has not ended, and whoever follows it is to ask again.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    again: bool,
 }
 
 /// Turns the records of one attempt into what is sent.
@@ -82,7 +85,15 @@ impl Printer {
             Form::Plain => self
                 .out
                 .extend_from_slice(format!("[{words}]\n").as_bytes()),
-            Form::JsonLines => self.line(ts, "note", &format!("{words}\n")),
+            Form::JsonLines => self.line(ts, "note", &format!("{words}\n"), false),
+        }
+    }
+
+    /// Words to whoever follows a run that has not ended and of which no more is told here.
+    pub fn ask_again(&mut self, ts: Time, words: &str) {
+        match self.form {
+            Form::Plain => self.note(ts, words),
+            Form::JsonLines => self.line(ts, "note", &format!("{words}\n"), true),
         }
     }
 
@@ -98,16 +109,17 @@ impl Printer {
         *cut = bytes.split_off(whole);
         let text = String::from_utf8_lossy(&bytes);
         for line in text.split_inclusive('\n') {
-            self.line(record.wall.into(), record.stream.name(), line);
+            self.line(record.wall.into(), record.stream.name(), line, false);
         }
     }
 
-    fn line(&mut self, ts: Time, stream: &str, text: &str) {
+    fn line(&mut self, ts: Time, stream: &str, text: &str, again: bool) {
         let line = Line {
             ts,
             stream,
             attempt: self.attempt,
             text,
+            again,
         };
         if serde_json::to_writer(&mut self.out, &line).is_ok() {
             self.out.push(b'\n');

@@ -34,6 +34,7 @@ const DROPPED: &str = "output beyond 10 MiB of an attempt was dropped";
 const EXPIRED: &str = "the log of this attempt has expired";
 const BEGINNING_EXPIRED: &str = "the beginning of this log has expired";
 const MOVED: &str = "the run has come to another server: follow its output again";
+const STOPS: &str = "this server ends: follow the output again";
 const PART_EXPIRED: &str = "a part of this log has expired";
 
 /// Nobody listens, or the files cannot be read: telling ends early.
@@ -121,28 +122,28 @@ impl Teller {
                     () = output.changed() => if self.catch_up(&run).await.is_err() { return },
                     _ = tokens.changed() => if !self.edge.authority.still_knows(&self.principal) { return },
                     () = self.out.closed() => return,
-                    () = self.edge.stopped() => return,
+                    () = self.edge.stopped() => return self.ask_again(&run, STOPS).await,
                     // What comes next is written elsewhere: whoever follows asks again, and is sent there.
                     () = self.edge.cluster.moves_away(self.run.segment()) => {
                         let _ = self.catch_up(&run).await;
-                        return self.say_it_moved(&run).await;
+                        return self.ask_again(&run, MOVED).await;
                     }
                 }
             }
         }
     }
 
-    /// The last word to whoever follows a run that has come to another server: it is not over.
-    async fn say_it_moved(&mut self, run: &Run) {
-        let source = run.attempts.last().map(|attempt| Source {
-            run: run.id,
-            attempt: attempt.number,
-        });
+    /// The last word to whoever follows a run that is told of elsewhere, or later: it is not over.
+    async fn ask_again(&mut self, run: &Run, words: &str) {
         let telling = self.telling.take();
-        if let Some(mut telling) = telling.or_else(|| Some(self.telling_of(source?))) {
-            telling.printer.note(time::now().into(), MOVED);
-            let _ = self.send(&mut telling).await;
-        }
+        let mut telling = telling.unwrap_or_else(|| {
+            self.telling_of(Source {
+                run: run.id,
+                attempt: run.attempts.last().map_or(0, |attempt| attempt.number),
+            })
+        });
+        telling.printer.ask_again(time::now().into(), words);
+        let _ = self.send(&mut telling).await;
     }
 
     /// Sends what there is and was not sent.
