@@ -151,6 +151,8 @@ pub enum Fault {
     TakeOverWithoutRevoke,
     /// Segments are taken from a session that has not ended.
     LiveSessionRevoked,
+    /// Segments that belong together are shared out like any others.
+    TieNotKept,
     /// A renewal does not say what another server has to answer for.
     ForeignAttemptRenewed,
     /// The end of an attempt is acknowledged by a server that does not own it.
@@ -237,6 +239,7 @@ impl Fault {
         Self::LotLeftUnread,
         Self::TakeOverWithoutRevoke,
         Self::LiveSessionRevoked,
+        Self::TieNotKept,
         Self::ForeignAttemptRenewed,
         Self::ForeignEndAcknowledged,
         Self::ArrivalNotAwaited,
@@ -319,6 +322,7 @@ impl Fault {
             Self::LotLeftUnread => "lot-left-unread",
             Self::TakeOverWithoutRevoke => "take-over-without-revoke",
             Self::LiveSessionRevoked => "live-session-revoked",
+            Self::TieNotKept => "tie-not-kept",
             Self::ForeignAttemptRenewed => "foreign-attempt-renewed",
             Self::ForeignEndAcknowledged => "foreign-end-acknowledged",
             Self::ArrivalNotAwaited => "arrival-not-awaited",

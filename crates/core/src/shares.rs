@@ -27,15 +27,17 @@ impl Sight {
         let (live, over): (Vec<&SessionRow>, Vec<&SessionRow>) =
             self.sessions.iter().partition(|row| self.holds(row, me));
         let mut plan = Transfer::default();
-        let home = owner(&live, SegmentId::HOME);
+        let is_held = |row: &SegmentRow| live.iter().any(|it| it.id == row.owner);
+        let first = self.segments.iter().find(|row| row.id == SegmentId::HOME);
+        let is_within_reach = first.is_some_and(|row| row.owner == me || !is_held(row));
+        // What is tied to the first segment waits until that is free too.
+        let home = owner(&live, SegmentId::HOME).filter(|it| *it != me || is_within_reach);
         for row in &self.segments {
-            let is_tied = row.id == SegmentId::HOME || self.ties.contains(row.id);
-            let wanted = match is_tied {
+            let wanted = match row.id == SegmentId::HOME || self.is_tied(row.id) {
                 true => home,
                 false => owner(&live, row.id),
             };
-            let is_held = live.iter().any(|it| it.id == row.owner);
-            if wanted == Some(me) && !is_held {
+            if wanted == Some(me) && !is_held(row) {
                 plan.take.push(row.clone());
             } else if row.owner == me && wanted != Some(me) {
                 plan.give.insert(row.id);
@@ -45,6 +47,10 @@ impl Sight {
             plan.revoke = over.iter().map(|row| row.id).collect();
         }
         plan
+    }
+
+    fn is_tied(&self, segment: SegmentId) -> bool {
+        self.ties.contains(segment) && !armed(Fault::TieNotKept)
     }
 
     /// Whether a session has not ended. A server that was started anew where another was has the place of that one: two
@@ -212,5 +218,30 @@ mod tests {
         let owner = |id: usize| cluster.0.segments[id].owner;
         assert!((100..200).all(|id| owner(id) == owner(0)));
         assert!((200..1024).any(|id| owner(id) != owner(0)));
+    }
+
+    #[test]
+    fn what_is_tied_is_not_taken_before_the_first_segment_is_free() {
+        let mut cluster = Cluster::new();
+        cluster.0.sessions.push(session(1, "a"));
+        cluster.settle();
+        let names = ["b", "c", "d", "e", "f", "g"];
+        let newer = names.iter().find(|name| {
+            let first = |server| rank(&session(0, server).member, SegmentId::HOME);
+            first(name) > first("a")
+        });
+        cluster.0.sessions.push(session(2, newer.expect("one ranks higher")));
+        cluster.0.ties = (100..110).map(SegmentId).collect();
+        cluster.0.segments[100].owner = SessionId(0);
+        let takes = |cluster: &Cluster| {
+            let plan = cluster.0.plan(SessionId(2));
+            plan.take.iter().map(|row| row.id).collect::<Vec<_>>()
+        };
+        assert_eq!(takes(&cluster), [], "the first one has an owner");
+        let plan = cluster.0.plan(SessionId(1));
+        cluster.carry_out(SessionId(1), &plan);
+        assert!(takes(&cluster).contains(&SegmentId(100)));
+        cluster.settle();
+        assert!((100..110).all(|id| cluster.0.segments[id].owner == SessionId(2)));
     }
 }

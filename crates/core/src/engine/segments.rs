@@ -128,16 +128,31 @@ impl Segments {
 
 impl Engine {
     /// Keeps together what is tied, whatever was known of ties when a transfer was planned: what belongs to the first segment
-    /// goes with it, and stays where it stays.
+    /// comes, goes and stays with it.
     pub fn keep_tied(&self, change: &mut Transfer) {
-        let tied = self.segments.ties.within(&self.segments.set);
-        if !self.owns(SegmentId::HOME) {
+        if armed(Fault::TieNotKept) {
             return;
         }
-        change.give = match change.give.contains(SegmentId::HOME) {
-            true => change.give.union(&tied),
-            false => change.give.without(&tied),
-        };
+        let ties = self.segments.ties;
+        let tied = ties.within(&self.segments.set);
+        let stays = self.owns(SegmentId::HOME) && !change.give.contains(SegmentId::HOME);
+        if stays || change.take.iter().any(|row| row.id == SegmentId::HOME) {
+            change.give = change.give.without(&tied);
+        } else {
+            change.give = change.give.union(&tied);
+            change.take.retain(|row| !ties.contains(row.id));
+        }
+    }
+
+    /// What it must give up before it is stepped, if anything: tied to the first segment, which another server has.
+    ///
+    /// A share is planned from what was seen, and the owner of the first segment may tie more and end before it is taken.
+    /// An engine with half of what is tied would count limits that another counts as well, and tell followers whose segments
+    /// it does not own.
+    pub fn strays(&self) -> Option<Transfer> {
+        let mut change = Transfer::default();
+        self.keep_tied(&mut change);
+        (!change.is_nothing()).then_some(change)
     }
 
     pub(super) fn owns(&self, segment: SegmentId) -> bool {

@@ -119,6 +119,7 @@ impl<'a> Life<'a> {
     pub(super) fn new(around: Surroundings<'a>, engine: Engine) -> Self {
         let (loads, loaded) = mpsc::unbounded_channel();
         Self {
+            shares: Shares::of(&engine),
             around,
             engine,
             queue: VecDeque::new(),
@@ -131,7 +132,6 @@ impl<'a> Life<'a> {
             ticked: MonoMs::default(),
             looked: MonoMs::default(),
             engines: 0,
-            shares: Shares::default(),
         }
     }
 

@@ -48,8 +48,10 @@ pub fn look(reader: &dyn Read) -> Result<Sight, Error> {
     // Segments before sessions: whoever takes one meanwhile is not seen as its owner, and the commit that would take it from
     // there is refused. The other way round the owner might be seen, and not its session.
     let segments = reader.segments()?;
-    let ties = reader.ties()?;
     let (now, sessions) = reader.sessions()?;
+    // Last: whoever is seen to be gone has tied nothing since. One whose session has ended may still tie until it is revoked;
+    // the engine that is booted then knows (`Engine::strays`).
+    let ties = reader.ties()?;
     Ok(Sight {
         now,
         sessions,

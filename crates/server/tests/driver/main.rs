@@ -5,3 +5,4 @@ mod faulty;
 mod outcomes;
 mod sharing;
 mod streams;
+mod ties;

@@ -360,6 +360,11 @@ impl World {
         }
     }
 
+    fn has_strays(&mut self, server: usize, life: Life) -> bool {
+        let live = self.servers[server].live(life);
+        live.is_some_and(|live| live.engine.strays().is_some())
+    }
+
     fn moved(
         &mut self,
         server: usize,
@@ -369,6 +374,9 @@ impl World {
     ) {
         match outcome {
             Outcome::Done => self.share_changed(server, life, change, *taken),
+            Outcome::Never if self.has_strays(server, life) => {
+                self.reset(server, "what belongs to another server was not given up");
+            }
             Outcome::Never => {
                 note!(self, "server {server} has moved nothing");
                 self.wake_server(server);

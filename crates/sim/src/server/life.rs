@@ -79,6 +79,7 @@ impl Loop {
     pub(super) fn new(life: Life, engine: Engine) -> Self {
         Self {
             life,
+            change: engine.strays(),
             engine,
             queue: VecDeque::new(),
             flight: None,
@@ -91,7 +92,6 @@ impl Loop {
             turn: 0,
             turn_at: At(u64::MAX),
             engines: 0,
-            change: None,
             legacy: None,
             looking: false,
             looked_at: None,

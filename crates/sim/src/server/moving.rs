@@ -82,13 +82,14 @@ impl World {
         let Some(live) = self.servers[server].live(life) else {
             return Ok(());
         };
-        let Some((engine, look)) = live.seen.take() else {
+        // While segments are to move nothing is stepped; the next look shows the same.
+        let seen = live.seen.take().filter(|_| live.change.is_none());
+        let Some((engine, look)) = seen else {
             return Ok(());
         };
         live.definitions = Some(look.definitions);
         // What was seen before segments moved says nothing of what is left to move.
-        let counts = !look.plan.is_nothing() && engine == live.engines && live.change.is_none();
-        if counts {
+        if !look.plan.is_nothing() && engine == live.engines {
             live.change = Some(look.plan);
         }
         let drains = look.drains.map(Input::Drains);
@@ -200,6 +201,7 @@ impl World {
         };
         match guarded(move || Engine::succeed(options, now, boot, *legacy)) {
             Ok(engine) => {
+                live.change = engine.strays();
                 live.engine = engine;
                 live.engines += 1;
                 note!(self, "server {server} goes on with its share");

@@ -214,7 +214,43 @@ fn what_was_tied_since_the_plan_stays_with_the_first_segment_or_goes_with_it() {
     world.move_segments(home, SegmentSet::NONE);
     let mut after = plan(segment_of("b"));
     world.engine.keep_tied(&mut after);
-    assert_eq!(after.give, segment_of("b"));
+    assert_eq!(after.give, tied);
+}
+
+#[test]
+fn what_is_tied_is_had_with_the_first_segment_or_not_at_all() {
+    let mut world = world();
+    world.put(noop("a"));
+    let mut follower = noop("b");
+    follower["after"] = serde_json::json!({"jobs": ["a"]});
+    world.put(follower);
+    let home: SegmentSet = [SegmentId::HOME].into_iter().collect();
+    let tied = segment_of("a").union(&segment_of("b"));
+    assert_eq!(world.engine.strays(), None, "it has the first segment too");
+    // As if they had been taken by somebody who saw no ties.
+    world.move_segments(home, SegmentSet::NONE);
+    let strays = world.engine.strays().expect("it may not work on them");
+    assert_eq!(strays.give, tied);
+    assert!(strays.take.is_empty());
+    world.move_segments(tied, SegmentSet::NONE);
+    assert_eq!(world.engine.strays(), None);
+    let row = |id| SegmentRow {
+        id,
+        owner: SessionId(0),
+        epoch: Epoch(1),
+        id_mark: 0,
+    };
+    let take = |segments: SegmentSet| Transfer {
+        take: segments.iter().map(row).collect(),
+        ..Transfer::default()
+    };
+    let mut alone = take(tied);
+    world.engine.keep_tied(&mut alone);
+    assert!(alone.is_nothing(), "not without the first: {alone:?}");
+    let all = take(tied.union(&home));
+    let mut kept = all.clone();
+    world.engine.keep_tied(&mut kept);
+    assert_eq!(kept, all);
 }
 
 #[test]

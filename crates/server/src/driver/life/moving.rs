@@ -7,6 +7,8 @@
 //!       the store and from what the old one left             the engine works on as it was
 //! ```
 //!
+//! An engine that comes to life with what is tied to a segment of another server gives that up before it works.
+//!
 //! Meanwhile callers and workers wait in front of the loop; streams stay open. Whoever waited for a lock has to ask again.
 
 use std::panic::AssertUnwindSafe;
@@ -43,11 +45,12 @@ pub(super) struct Shares {
     definitions: Option<u64>,
 }
 
-impl Default for Shares {
-    fn default() -> Self {
+impl Shares {
+    /// For an engine that was just booted.
+    pub(super) fn of(engine: &Engine) -> Self {
         let (looks, looked) = mpsc::channel(1);
         Self {
-            change: None,
+            change: engine.strays(),
             looks,
             looked,
             looking: false,
@@ -55,9 +58,7 @@ impl Default for Shares {
             definitions: None,
         }
     }
-}
 
-impl Shares {
     /// What the next look brings.
     pub(super) async fn next(&mut self) -> Option<Seen> {
         self.looked.recv().await
@@ -99,7 +100,8 @@ impl Life<'_> {
 
     pub(super) fn take_look(&mut self, seen: Seen) -> Result<(), Unavailable> {
         self.shares.looking = false;
-        let Some(look) = seen.look else {
+        // While segments are to move nothing is stepped; the next look shows the same.
+        let Some(look) = seen.look.filter(|_| self.shares.change.is_none()) else {
             return Ok(());
         };
         if self.shares.definitions.replace(look.definitions) != Some(look.definitions) {
@@ -114,7 +116,7 @@ impl Life<'_> {
             self.step(now, Input::Settings(settings))?;
         }
         // What was seen before segments moved says nothing of what is left to move.
-        if !look.plan.is_nothing() && seen.engine == self.engines && self.shares.change.is_none() {
+        if !look.plan.is_nothing() && seen.engine == self.engines {
             self.shares.change = Some(look.plan);
         }
         Ok(())
@@ -149,6 +151,11 @@ impl Life<'_> {
         let commit = self.around.writer.commit_once(Arc::new(changes));
         match self.hear_stops(commit).await.unwrap_or(Outcome::Unknown) {
             Outcome::Done => {}
+            Outcome::Never(why) if self.engine.strays().is_some() => {
+                return Err(Unavailable::NotReady(format!(
+                    "starting anew: what belongs to another server was not given up: {why}"
+                )));
+            }
             Outcome::Never(why) => {
                 tracing::info!(%why, "segments were not moved; looking again");
                 return Ok(());
@@ -171,6 +178,7 @@ impl Life<'_> {
         let (options, now) = (self.around.options.engine.clone(), self.around.clock.now());
         self.engine = guarded(move || Engine::succeed(options, now, boot, legacy))?;
         self.engines += 1;
+        self.shares.change = self.engine.strays();
         self.around.owned.send_replace(taken.segments);
         self.around.performer.look_again();
         let (took_ms, segments) = (began.elapsed().as_millis(), taken.segments.len());
