@@ -168,7 +168,7 @@ fn how_to_trust(tls: &Announced, port: u16) -> String {
 /// Why a server could not start, or could not go on.
 pub fn failure(error: Error) -> Failure {
     let exit = match error {
-        Error::NotLoopback(_) | Error::Tls(_) => Exit::Usage,
+        Error::NotLoopback(_) | Error::NotAdvertised(_) | Error::Tls(_) => Exit::Usage,
         Error::Store(drumtower_store::Error::Locked(_)) | Error::InUse(_) | Error::NotReady(_) => {
             Exit::Unavailable
         }

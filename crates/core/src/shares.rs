@@ -49,6 +49,18 @@ impl Sight {
         plan
     }
 
+    /// Two servers that are there and say that they are reached at one address: one of them cannot be.
+    pub fn at_one_address(&self, me: SessionId) -> Option<(&Member, &Member)> {
+        let live = || self.sessions.iter().filter(|row| self.holds(row, me));
+        let pairs = live().flat_map(|one| live().map(move |other| (one, other)));
+        let mut pairs = pairs.filter(|(one, other)| one.id < other.id);
+        let clash = pairs.find(|(one, other)| {
+            let (one, other) = (&one.member, &other.member);
+            one.address.is_some() && one.address == other.address && are_apart(one, other)
+        });
+        clash.map(|(one, other)| (&one.member, &other.member))
+    }
+
     fn is_tied(&self, segment: SegmentId) -> bool {
         self.ties.contains(segment) && !armed(Fault::TieNotKept)
     }
@@ -64,8 +76,16 @@ impl Sight {
     }
 }
 
+/// Whether both are lives of one server. One data directory has one server at a time; two directories under one name and
+/// address are two servers with one configuration, and neither has the place of the other.
 fn is_same(one: &Member, other: &Member) -> bool {
-    one.server == other.server && one.address == other.address
+    one.server == other.server && one.address == other.address && !are_apart(one, other)
+}
+
+/// Whether they keep what is theirs in different places, as far as both say where.
+fn are_apart(one: &Member, other: &Member) -> bool {
+    let homes = one.home.zip(other.home);
+    homes.is_some_and(|(one, other)| one != other)
 }
 
 fn owner(live: &[&SessionRow], segment: SegmentId) -> Option<SessionId> {
@@ -88,7 +108,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::model::Epoch;
+    use crate::model::{Epoch, Home};
 
     fn session(id: u64, server: &str) -> SessionRow {
         SessionRow {
@@ -206,6 +226,39 @@ mod tests {
     }
 
     #[test]
+    fn who_has_another_data_directory_is_another_server() {
+        let mut cluster = Cluster::new();
+        let at_home = |id, home| {
+            let mut row = session(id, "a");
+            row.member.home = Some(Home(home));
+            row
+        };
+        cluster.0.sessions.push(at_home(1, 7));
+        cluster.settle();
+        // The same directory: started anew.
+        cluster.0.sessions.push(at_home(2, 7));
+        let plan = cluster.0.plan(SessionId(2));
+        assert_eq!((plan.take.len(), plan.revoke), (1024, vec![SessionId(1)]));
+        assert_eq!(cluster.0.at_one_address(SessionId(2)), None);
+        // A copied configuration: nobody is deposed, and it can be told.
+        cluster.0.sessions[1] = at_home(2, 8);
+        assert!(cluster.0.plan(SessionId(2)).is_nothing());
+        let (one, other) = cluster
+            .0
+            .at_one_address(SessionId(1))
+            .expect("both are there");
+        assert_eq!((one.home, other.home), (Some(Home(7)), Some(Home(8))));
+        cluster.settle();
+        cluster.settle();
+        let names: Vec<u64> = cluster.0.sessions.iter().map(|row| row.id.0).collect();
+        assert_eq!(names, [1, 2]);
+        assert_eq!(cluster.settle(), 0, "nothing goes to and fro");
+        // Who does not say where it keeps things is taken for the same, as by a program before it.
+        cluster.0.sessions[1] = session(2, "a");
+        assert_eq!(cluster.0.plan(SessionId(2)).revoke, [SessionId(1)]);
+    }
+
+    #[test]
     fn what_is_tied_goes_where_the_first_segment_goes() {
         let mut cluster = Cluster::new();
         for (id, server) in [(1, "a"), (2, "b"), (3, "c")] {
@@ -230,7 +283,10 @@ mod tests {
             let first = |server| rank(&session(0, server).member, SegmentId::HOME);
             first(name) > first("a")
         });
-        cluster.0.sessions.push(session(2, newer.expect("one ranks higher")));
+        cluster
+            .0
+            .sessions
+            .push(session(2, newer.expect("one ranks higher")));
         cluster.0.ties = (100..110).map(SegmentId).collect();
         cluster.0.segments[100].owner = SessionId(0);
         let takes = |cluster: &Cluster| {

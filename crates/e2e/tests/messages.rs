@@ -153,6 +153,25 @@ fn an_address_of_other_machines_without_tls() {
 }
 
 #[test]
+fn a_server_of_many_that_does_not_say_where_it_is() {
+    let place = Place::new();
+    let store = "postgres://drumtower:secret@127.0.0.1:1/drumtower?sslmode=disable";
+    let done = place.cli.run(&[
+        "serve",
+        "--store",
+        store,
+        "--listen",
+        "0.0.0.0:7070",
+        "--insecure",
+    ]);
+    place.expect(
+        &done,
+        2,
+        "error: advertise: it is not given, and `listen` (0.0.0.0:7070) is no address by which others reach this server, so each would take itself for all: servers that share a database find each other by it; give each server the URL by which the others reach it, such as https://drumtower-1.example:7070, with --advertise or the key `advertise`\n",
+    );
+}
+
+#[test]
 fn a_certificate_that_is_not_there() {
     let place = Place::new();
     let done = place.cli.run(&[

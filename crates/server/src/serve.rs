@@ -103,6 +103,10 @@ pub enum Error {
     NotLoopback(SocketAddr),
     #[error("{0} is in use: stop what listens there, or choose another address with --listen")]
     InUse(SocketAddr),
+    #[error(
+        "{0}: servers that share a database find each other by it; give each server the URL by which the others reach it, such as https://drumtower-1.example:7070, with --advertise or the key `advertise`"
+    )]
+    NotAdvertised(String),
     #[error("cannot listen on {0}: {1}")]
     Listen(SocketAddr, #[source] io::Error),
     #[error("{0}: {1}")]
@@ -133,9 +137,20 @@ pub async fn run(
     started: impl FnOnce(Started),
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), Error> {
+    check_advertise(&options)?;
     let listener = bind(options.listen, options.insecure || options.tls.is_some()).await?;
     let (store, reader) = open_store(&options).await?;
     run_on(options, listener, store, reader, started, shutdown).await
+}
+
+/// Refuses an address for others that means another machine on each of them.
+pub fn check_advertise(options: &Options) -> Result<(), Error> {
+    let url = options.cluster.advertise.as_deref();
+    let fault = match options.database.is_embedded() {
+        true => None,
+        false => cluster::advertise_fault(options.listen, url),
+    };
+    fault.map_or(Ok(()), |why| Err(Error::NotAdvertised(why)))
 }
 
 /// As [`run`], on a store and a listener that are already open.

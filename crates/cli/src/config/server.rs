@@ -179,6 +179,7 @@ pub fn check(settings: &Settings) -> Result<()> {
     let options = options(settings)?;
     serve::check_listen(options.listen, options.insecure || options.tls.is_some())
         .map_err(crate::serve::failure)?;
+    serve::check_advertise(&options).map_err(crate::serve::failure)?;
     match &options.tls {
         Some(tls) => {
             drumtower_server::tls::check(tls).map_err(|error| crate::serve::failure(error.into()))

@@ -31,6 +31,7 @@
 //!   not answer is left out; the overview names it;
 //! - *this server*: health, metrics, backups, a message to try a way out.
 
+mod advertise;
 mod feed;
 mod forward;
 mod held;
@@ -52,6 +53,7 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::driver::Health;
 
+pub use advertise::fault as advertise_fault;
 pub use feed::facts;
 pub use forward::OWNER_WITHIN;
 pub use held::{Errand, Held, Said, unanswered};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use drumtower_core::engine::Transfer;
-use drumtower_core::model::{DrainRow, SegmentId, SessionId, SettingRow};
+use drumtower_core::model::{DrainRow, Member, SegmentId, SessionId, SettingRow};
 use drumtower_core::shares::Sight;
 use drumtower_store::{Error, Read};
 
@@ -16,6 +16,8 @@ pub struct Look {
     pub plan: Transfer,
     /// How often tokens, settings and drains have changed.
     pub definitions: u64,
+    /// Two servers that are there and say that they are reached at one address.
+    pub clash: Option<Box<(Member, Member)>>,
     /// Every drain, when that has moved and another server writes them.
     pub drains: Option<Vec<DrainRow>>,
     /// Every setting, likewise.
@@ -34,7 +36,9 @@ impl Look {
             true => (None, None),
             false => (Some(reader.drains()?), Some(reader.settings()?)),
         };
+        let clash = sight.at_one_address(me);
         Ok(Self {
+            clash: clash.map(|(one, other)| Box::new((one.clone(), other.clone()))),
             plan: sight.plan(me),
             definitions,
             drains,

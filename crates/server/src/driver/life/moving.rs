@@ -17,6 +17,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use drumtower_core::engine::{Boot, Engine, Input, Transfer};
+use drumtower_core::model::Member;
 use tokio::sync::{mpsc, oneshot};
 
 use super::super::boot::Taken;
@@ -43,6 +44,8 @@ pub(super) struct Shares {
     looked_at: Option<Instant>,
     /// How often tokens, settings and drains had changed at the last look.
     definitions: Option<u64>,
+    /// That two servers are at one address has been told.
+    clash_told: bool,
 }
 
 impl Shares {
@@ -56,6 +59,7 @@ impl Shares {
             looking: false,
             looked_at: None,
             definitions: None,
+            clash_told: false,
         }
     }
 
@@ -115,11 +119,29 @@ impl Life<'_> {
             let now = self.around.clock.now();
             self.step(now, Input::Settings(settings))?;
         }
+        self.tell_of_clash(look.clash.as_deref());
         // What was seen before segments moved says nothing of what is left to move.
         if !look.plan.is_nothing() && seen.engine == self.engines {
             self.shares.change = Some(look.plan);
         }
         Ok(())
+    }
+
+    /// A configuration that was copied with its `advertise`: requests for one of the two reach the other. Told once while it lasts.
+    fn tell_of_clash(&mut self, clash: Option<&(Member, Member)>) {
+        let was_told = std::mem::replace(&mut self.shares.clash_told, clash.is_some());
+        let Some((one, other)) = clash.filter(|_| !was_told) else {
+            return;
+        };
+        let home = |member: &Member| member.home.map(|home| home.to_string());
+        tracing::warn!(
+            address = one.address,
+            one = %one.server.0,
+            other = %other.server.0,
+            home_of_one = home(one),
+            home_of_other = home(other),
+            "two servers with different data directories are reached at one address: give each an `advertise` of its own; `home` is in the file logs/home of its data directory"
+        );
     }
 
     /// Commits what was decided, and decides nothing more.
