@@ -314,6 +314,11 @@ pub trait Read: Send + Sync {
     fn definitions(&self) -> Result<u64, Error> {
         Ok(0)
     }
+    /// Fails with [`Error::Newer`] once a newer program has made of the store what this one may not write to. Whoever has it open
+    /// asks now and then where others may migrate it meanwhile.
+    fn check_version(&self) -> Result<(), Error> {
+        Ok(())
+    }
     /// What servers that share the store prove themselves to each other with; `None` when only one can have it open.
     fn peer_key(&self) -> Result<Option<[u8; 32]>, Error> {
         Ok(None)

@@ -44,13 +44,19 @@ pub fn up_to_date(runtime: &Runtime, target: &Target, options: &Options) -> Resu
     bring_up(runtime, target, options).map(drop)
 }
 
-fn agree(meta: &Meta, target: &Target) -> Result<(), Error> {
-    if meta.oldest_server > KNOWN {
-        return Err(Error::Newer {
-            found: meta.schema_version,
+/// Refuses what a newer program has made and servers of this version may not write to.
+pub fn check_version(meta: &Meta) -> Result<(), Error> {
+    match meta.oldest_server > KNOWN {
+        true => Err(Error::Newer {
+            found: meta.schema_version.max(meta.oldest_server),
             known: KNOWN,
-        });
+        }),
+        false => Ok(()),
     }
+}
+
+fn agree(meta: &Meta, target: &Target) -> Result<(), Error> {
+    check_version(meta)?;
     if meta.segment_count != SegmentId::COUNT {
         let (found, known) = (meta.segment_count, SegmentId::COUNT);
         return Err(Error::Corrupt(format!(
@@ -137,6 +143,12 @@ async fn change(link: &Link, found: u32, options: &Options) -> Result<(), Failed
         if row.try_get::<_, i32>(0)? as u32 != found {
             return Err(Failed::Raced);
         }
+        if is_too_old(found, OLDEST_SERVER) {
+            let live = live_servers(link).await?;
+            if !live.is_empty() {
+                return Err(Failed::Other(still_in_use(found, &live)));
+            }
+        }
     }
     for (version, statements) in (1..).zip(MIGRATIONS) {
         if version <= found {
@@ -157,6 +169,33 @@ async fn change(link: &Link, found: u32, options: &Options) -> Result<(), Failed
     client.batch_execute("COMMIT").await?;
     failpoint::hit("in_migration");
     Ok(())
+}
+
+/// Whether servers that know the schema that was found may not write to what it becomes.
+fn is_too_old(found: u32, oldest_server: u32) -> bool {
+    oldest_server > found
+}
+
+/// Servers whose session has not ended by the database's clock.
+async fn live_servers(link: &Link) -> Result<Vec<String>, Failed> {
+    let sql = "SELECT server, coalesce(address, '') FROM session
+               WHERE NOT revoked AND expires > (extract(epoch FROM clock_timestamp()) * 1000)::bigint ORDER BY id";
+    let rows = link.client().query(sql, &[]).await?;
+    let name = |row: &Row| -> Result<String, Failed> {
+        let (server, address): (String, String) = (row.try_get(0)?, row.try_get(1)?);
+        Ok(match address.is_empty() {
+            true => format!("`{server}`"),
+            false => format!("`{server}` at {address}"),
+        })
+    };
+    rows.iter().map(name).collect()
+}
+
+fn still_in_use(found: u32, live: &[String]) -> String {
+    format!(
+        "the tables have schema version {found} and were not brought to {KNOWN}, because servers that know {found} cannot write to {KNOWN} and still work on them: stop {} first, and start this one then; a server that died is counted for three seconds more",
+        live.join(", ")
+    )
 }
 
 /// The row that exists from the beginning.
@@ -275,4 +314,22 @@ fn wall_ms() -> i64 {
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_version_that_older_servers_cannot_write_needs_them_to_be_stopped() {
+        assert!(is_too_old(1, 3));
+        assert!(!is_too_old(3, 3), "what is added is of no concern to them");
+        assert!(!is_too_old(4, 3));
+        let live = ["`a` at https://a:7070".to_owned(), "`b`".to_owned()];
+        let told = still_in_use(1, &live);
+        assert!(
+            told.contains("stop `a` at https://a:7070, `b` first"),
+            "{told}"
+        );
+    }
 }

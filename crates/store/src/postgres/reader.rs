@@ -117,6 +117,10 @@ impl Read for Reader {
         found.ok_or_else(|| Error::Corrupt("there is no meta row".to_owned()))
     }
 
+    fn check_version(&self) -> Result<(), Error> {
+        migrate::check_version(&self.meta()?)
+    }
+
     fn longest_lease(&self, since: WallMs) -> Result<u64, Error> {
         members::longest_lease(&self.pool, since)
     }
