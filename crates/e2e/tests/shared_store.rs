@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use drumtower_audit::journal::wall_now;
 use drumtower_audit::{Journal, Journaled, Options, Record, Report};
 use drumtower_e2e::{
-    Api, Server, ServerOptions, Site, Worker, WorkerOptions, await_calm, eventually, shell, within,
+    Api, Clock, Server, ServerOptions, Site, Worker, WorkerOptions, await_calm, eventually, shell,
+    within,
 };
 use drumtower_store::postgres;
 use drumtower_testpg::Cluster;
@@ -290,4 +291,54 @@ fn a_server_that_stops_in_good_order_is_succeeded_at_once() {
     await_active(&two.b, 2);
     let owner = two.b.api();
     two.check(owner);
+}
+
+/// What a newer program does to a server that is left running beside it.
+#[test]
+fn a_server_under_which_the_database_became_too_new_gives_up_and_ends() {
+    let (site, database) = (Site::new(), Database::new());
+    let mut server = database.launch(&site, "a");
+    await_status(&mut server, "ready");
+    let name = database.url.rsplit('/').next().expect("a name");
+    let newer = "UPDATE drumtower.meta SET oldest_server = 99";
+    let set = Cluster::shared().sql(name, newer);
+    set.expect("a newer program was here");
+    let status = server.process().wait_for(CALM);
+    let log = server.process().log();
+    assert_eq!(status.code(), Some(1), "{log}");
+    assert!(log.contains("may not write to it any more"), "{log}");
+    let owned = "SELECT count(*) FROM drumtower.segment WHERE owner <> 0";
+    let owned = Cluster::shared().sql(name, owned).expect("it is counted");
+    assert_eq!(owned, "0", "it has given everything up");
+}
+
+#[test]
+fn a_server_whose_clock_is_far_from_the_databases_owns_nothing_until_it_is_right() {
+    let (site, database) = (Site::new(), Database::new());
+    let Some(clock) = Clock::new(&site) else {
+        return;
+    };
+    let options = ServerOptions {
+        clock: Some(clock.clone()),
+        ..database.options()
+    };
+    let log = site.path().join("wrong.log");
+    let mut wrong = Server::launch(&site.dir("wrong"), &log, &options);
+    await_status(&mut wrong, "ready");
+    let mut right = database.launch(&site, "right");
+    await_status(&mut right, "ready");
+    await_active(&right, 2);
+    clock.set_offset(120_000);
+    let impaired = |server: &Server| {
+        let api = Api::new(server.url(), None);
+        let answer = api.call(Method::GET, "/readyz", None).ok()?;
+        let told = answer.body["detail"].as_str()?.to_owned();
+        told.contains("ahead of the database's").then_some(told)
+    };
+    let told = within(CALM, "it says why it does nothing", || impaired(&wrong));
+    assert!(told.contains("120.") || told.contains("119."), "{told}");
+    await_active(&right, 1);
+    clock.set_offset(0);
+    await_status(&mut wrong, "ready");
+    await_active(&right, 2);
 }

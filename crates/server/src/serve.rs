@@ -119,6 +119,8 @@ pub enum Error {
     Thread(#[source] io::Error),
     #[error("the server could not become ready: {0}")]
     NotReady(String),
+    #[error("{0}")]
+    Outdated(String),
     #[error(
         "stopped before the last commit had ended: changes that nobody was told of may not be there"
     )]
@@ -205,7 +207,13 @@ pub async fn run_on(
     let counting = tokio::spawn(edge.metrics.clone().follow());
     started(announced);
     let renewing = tls.clone().map(|tls| tokio::spawn(tls.follow()));
-    let connections = accept(listener, tls, router(edge), shutdown).await;
+    let until = async {
+        tokio::select! {
+            () = shutdown => {}
+            () = outdated(handle.outdated()) => {}
+        }
+    };
+    let connections = accept(listener, tls, router(edge), until).await;
     stopping.send_replace(true);
     backing_up.abort();
     backups.stop();
@@ -219,7 +227,15 @@ pub async fn run_on(
     }
     counting.abort();
     first_start::withdraw(&options.data);
-    ended
+    let outdated = handle.outdated().borrow().clone();
+    outdated.map_or(ended, |why| Err(Error::Outdated(why)))
+}
+
+/// Resolves when this program may not write to the store any more.
+async fn outdated(mut outdated: watch::Receiver<Option<String>>) {
+    if outdated.wait_for(Option::is_some).await.is_err() {
+        std::future::pending().await
+    }
 }
 
 /// Waits for the last commit and for connections, says so, and lets nothing take for ever.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use drumtower_core::change::ChangeSet;
 use drumtower_core::engine::{self, Boot, Transfer};
-use drumtower_core::model::{JobId, Limits, Member, Run, SegmentSet, SessionId, WallMs};
+use drumtower_core::model::{JobId, Limits, Member, Now, Run, SegmentSet, SessionId, WallMs};
 use drumtower_store::{BackfillFilter, Commit, Error, Read, Store};
 
 use super::{Options, shares};
@@ -120,7 +120,7 @@ pub fn join(
 ) -> Result<Taken, Error> {
     let session = store.begin_session(member, extend_ms)?;
     for _ in 0..TRIES {
-        let Transfer { take, revoke, .. } = shares::look(reader)?.plan(session);
+        let Transfer { take, revoke, .. } = shares::see(reader, &Now::default)?.0.plan(session);
         let changes = engine::take_over(session, 1, extend_ms, revoke, take);
         match store.commit(&changes) {
             Ok(Commit::Done) => return Ok(taken_by(&changes)),

@@ -146,6 +146,7 @@ pub(super) struct Changed {
     pub(super) tokens: watch::Receiver<u64>,
     pub(super) settings: watch::Receiver<u64>,
     pub(super) owned: watch::Receiver<SegmentSet>,
+    pub(super) outdated: watch::Receiver<Option<String>>,
 }
 
 #[derive(Clone)]
@@ -324,6 +325,11 @@ impl Handle {
         self.watchers.watch(run)
     }
 
+    /// Says why, once this program may not write to the store any more; the driver has ended then.
+    pub fn outdated(&self) -> watch::Receiver<Option<String>> {
+        self.changed.outdated.clone()
+    }
+
     pub fn health(&self) -> watch::Receiver<Health> {
         self.health.clone()
     }
@@ -431,6 +437,7 @@ mod tests {
             tokens: changes.clone(),
             settings: changes,
             owned: watch::channel(SegmentSet::ALL).1,
+            outdated: watch::channel(None).1,
         };
         let vitals = Arc::default();
         let handle = Handle::new(

@@ -5,6 +5,7 @@
 //! queue, and what was not waits in the inbox, where callers are refused and workers held back. Effects leave in the
 //! order of their batches.
 
+mod leaving;
 mod moving;
 
 use std::collections::VecDeque;
@@ -19,6 +20,7 @@ use drumtower_core::model::{MonoMs, Now, SegmentSet};
 use drumtower_store::Read;
 use tokio::sync::{mpsc, oneshot, watch};
 
+pub(super) use self::leaving::Left;
 use self::moving::Shares;
 use super::Options;
 use super::clock::Clock;
@@ -26,6 +28,7 @@ use super::handle::{Health, Message, Stop, Unavailable, Waiter};
 use super::load::load;
 use super::perform::Performer;
 use super::reads::{Length, Reads};
+use super::skew::Skew;
 use super::tap::{Outlet, Told};
 use super::vitals::Vitals;
 use super::writer::{Outcome, Writer};
@@ -45,6 +48,8 @@ pub(super) enum End {
     Stopped(Stop),
     /// All state is to be dropped and read anew.
     Reset(Unavailable),
+    /// The server may not work on: it has given everything up, or others take it.
+    Left(Left),
 }
 
 struct Flight {
@@ -79,7 +84,7 @@ struct LoadAnswer {
 /// What the loop talks to, from life to life.
 pub(super) struct Surroundings<'a> {
     pub(super) options: &'a Options,
-    pub(super) clock: &'a dyn Clock,
+    pub(super) clock: &'a Arc<dyn Clock>,
     pub(super) reader: &'a Arc<dyn Read>,
     pub(super) writer: &'a mut Writer,
     pub(super) inbox: &'a mut mpsc::Receiver<Message>,
@@ -91,6 +96,8 @@ pub(super) struct Surroundings<'a> {
     pub(super) owned: &'a watch::Sender<SegmentSet>,
     /// Left for the life after this one.
     pub(super) believed_offset: &'a mut Option<i64>,
+    /// What is known of our clock, from life to life.
+    pub(super) skew: &'a mut Skew,
     /// Whether others may take over what this server owns.
     pub(super) is_shared: bool,
 }
@@ -106,6 +113,8 @@ pub(super) struct Life<'a> {
     /// Commands that wait for a load.
     waiting: usize,
     stopping: Option<Stop>,
+    /// It is to end without being stopped: nothing is stepped any more.
+    leaving: Option<Left>,
     /// When the engine was last told the time.
     ticked: MonoMs,
     /// When it was last looked for callers that are gone.
@@ -129,6 +138,7 @@ impl<'a> Life<'a> {
             loaded,
             waiting: 0,
             stopping: None,
+            leaving: None,
             ticked: MonoMs::default(),
             looked: MonoMs::default(),
             engines: 0,
@@ -140,6 +150,11 @@ impl<'a> Life<'a> {
         loop {
             if let Err(end) = self.turn() {
                 return self.end(end);
+            }
+            if self.flight.is_none()
+                && let Some(left) = self.leaving.take()
+            {
+                return self.go(left).await;
             }
             if self.flight.is_none()
                 && self.stopping.is_none()
@@ -158,7 +173,7 @@ impl<'a> Life<'a> {
                 return End::Stopped(stop);
             }
             let sleep = self.sleep();
-            let room = !self.engine.is_full() && self.shares.change.is_none();
+            let room = !self.engine.is_full() && !self.is_finishing();
             let open = room && self.stopping.is_none();
             tokio::select! {
                 outcome = in_flight(&mut self.flight) => {
@@ -189,14 +204,6 @@ impl<'a> Life<'a> {
         }
     }
 
-    /// Gives the segments up, so that nobody has to wait for the session's end. Should it not go through, they wait.
-    async fn leave(self) {
-        let engine = self.engine;
-        if let Ok(changes) = guarded(move || engine.leave()) {
-            let _ = self.around.writer.commit(Arc::new(changes)).await;
-        }
-    }
-
     fn stop(&mut self, stop: Stop) {
         self.stopping = Some(stop);
         self.around.writer.give_up_retries();
@@ -204,7 +211,7 @@ impl<'a> Life<'a> {
 
     /// Lets time pass, steps what was gathered, and sends the next batch if none is in flight.
     fn turn(&mut self) -> Result<(), Unavailable> {
-        if self.shares.change.is_some() {
+        if self.is_finishing() {
             return self.finish_engine();
         }
         loop {
@@ -450,28 +457,6 @@ impl<'a> Life<'a> {
         let wake = wake.map(|at| Duration::from_millis(at.0.saturating_sub(now.mono.0)));
         let next = [wake, self.until_look()].into_iter().flatten().min();
         next.unwrap_or(LONGEST_SLEEP).min(LONGEST_SLEEP)
-    }
-
-    fn end(mut self, why: Unavailable) -> End {
-        *self.around.believed_offset = Some(self.engine.believed_offset());
-        // Before anyone is answered, so that nobody who comes back finds it well.
-        self.around
-            .health
-            .send_replace(Health::Impaired(why.to_string()));
-        if let Some(flight) = self.flight.take() {
-            self.around.performer.outcome_unknown(flight.effects);
-            self.around.outlet.unknown(&flight.told);
-        }
-        for work in self.queue.drain(..) {
-            if let Work::Message(message) = work {
-                message.refuse(&why);
-            }
-        }
-        self.around.performer.drop_all(&why);
-        match self.stopping.take() {
-            Some(stop) => End::Stopped(stop),
-            None => End::Reset(why),
-        }
     }
 }
 

@@ -18,6 +18,7 @@ pub mod load;
 mod perform;
 mod reads;
 pub mod shares;
+mod skew;
 pub mod tap;
 mod vitals;
 mod writer;
@@ -35,8 +36,9 @@ pub use clock::{Clock, SystemClock, wall_now};
 pub use handle::{Handle, Health, RunWatch, StreamMessage, Unavailable, Waiter};
 
 use handle::{Changed, Message, Stop, Watchers};
-use life::{End, Life, Surroundings, guarded};
+use life::{End, Left, Life, Surroundings, guarded};
 use perform::Performer;
+use skew::{Reading, Skew};
 use tap::{Outlet, Tap};
 pub use vitals::Vitals;
 use writer::Writer;
@@ -105,6 +107,7 @@ pub fn start(
     let (tokens, tokens_changed) = watch::channel(0);
     let (settings, settings_changed) = watch::channel(0);
     let (owned, owned_changed) = watch::channel(SegmentSet::NONE);
+    let (outdated, outdated_changed) = watch::channel(None);
     let watchers = Watchers::default();
     let vitals = Arc::new(Vitals::default());
     let writer = Writer::start(
@@ -128,7 +131,9 @@ pub fn start(
         vitals: Arc::clone(&vitals),
         health,
         owned,
+        outdated,
         believed_offset: None,
+        skew: Skew::default(),
         is_shared,
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -142,6 +147,7 @@ pub fn start(
         tokens: tokens_changed,
         settings: settings_changed,
         owned: owned_changed,
+        outdated: outdated_changed,
     };
     Ok(Handle::new(
         inbox, stop, watchers, healthy, changed, tap, vitals,
@@ -160,8 +166,11 @@ struct Driver {
     vitals: Arc<Vitals>,
     health: watch::Sender<Health>,
     owned: watch::Sender<SegmentSet>,
+    /// Why this program may not write to the store any more.
+    outdated: watch::Sender<Option<String>>,
     /// What the last life believed of the wall clock: a step that it held back is not believed for its end.
     believed_offset: Option<i64>,
+    skew: Skew,
     /// Whether others may take over what this server owns.
     is_shared: bool,
 }
@@ -177,13 +186,27 @@ impl Driver {
         }
     }
 
-    /// One life after another, until someone says stop.
+    /// One life after another, until someone says stop or this program is too old.
     async fn lives(&mut self) -> Option<Stop> {
         let mut pause = SHORTEST_PAUSE;
         loop {
             let began = tokio::time::Instant::now();
             let why = match self.live().await {
                 End::Stopped(stop) => return Some(stop),
+                End::Left(Left::Outdated(why)) => {
+                    tracing::error!(%why, "this server ends");
+                    self.outdated.send_replace(Some(why));
+                    return None;
+                }
+                End::Left(far_off @ Left::FarOff(_)) => {
+                    let why = Unavailable::NotReady(far_off.to_string());
+                    self.health
+                        .send_replace(Health::Impaired(far_off.to_string()));
+                    if let Waited::Stop(stop) = self.refuse_for(shares::LOOK_EVERY, &why).await {
+                        return stop;
+                    }
+                    continue;
+                }
                 End::Reset(why) => why,
             };
             tracing::warn!(%why, "starting anew from the store");
@@ -200,6 +223,9 @@ impl Driver {
     }
 
     async fn live(&mut self) -> End {
+        if let Some(left) = self.judge_clock().await {
+            return End::Left(left);
+        }
         let began = tokio::time::Instant::now();
         let boot = match self.writer.boot().await {
             Ok(boot) => Boot {
@@ -220,7 +246,7 @@ impl Driver {
         self.health.send_replace(Health::Ready);
         let around = Surroundings {
             options: &self.options,
-            clock: self.clock.as_ref(),
+            clock: &self.clock,
             reader: &self.reader,
             writer: &mut self.writer,
             inbox: &mut self.messages,
@@ -231,9 +257,26 @@ impl Driver {
             health: &self.health,
             owned: &self.owned,
             believed_offset: &mut self.believed_offset,
+            skew: &mut self.skew,
             is_shared: self.is_shared,
         };
         Life::new(around, engine).run().await
+    }
+
+    /// Whether our clock is too wrong to own anything by. What cannot be read is told by whoever boots.
+    async fn judge_clock(&mut self) -> Option<Left> {
+        if !self.is_shared {
+            return None;
+        }
+        let (reader, clock) = (Arc::clone(&self.reader), Arc::clone(&self.clock));
+        let read = move || {
+            let before = clock.now();
+            let (theirs, _) = reader.sessions()?;
+            Ok::<_, drumtower_store::Error>(Reading::new(before, clock.now(), theirs))
+        };
+        let reading = tokio::task::spawn_blocking(read).await;
+        let reading = reading.ok().and_then(Result::ok)?;
+        self.skew.take(reading, &self.vitals)
     }
 
     /// Answers whoever comes while there is no engine.

@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use drumtower_core::engine::Transfer;
-use drumtower_core::model::{DrainRow, Member, SegmentId, SessionId, SettingRow};
+use drumtower_core::model::{DrainRow, Member, Now, SegmentId, SessionId, SettingRow};
 use drumtower_core::shares::Sight;
 use drumtower_store::{Error, Read};
+
+use super::skew::Reading;
 
 /// Between two looks.
 pub const LOOK_EVERY: Duration = Duration::from_millis(250);
@@ -14,6 +16,8 @@ pub const LOOK_EVERY: Duration = Duration::from_millis(250);
 #[derive(Debug)]
 pub struct Look {
     pub plan: Transfer,
+    /// How far our clock is from the database's.
+    pub reading: Reading,
     /// How often tokens, settings and drains have changed.
     pub definitions: u64,
     /// Two servers that are there and say that they are reached at one address.
@@ -26,10 +30,18 @@ pub struct Look {
 
 impl Look {
     /// Reads who is there, and what follows from it for `me`, who knows of that many changes of definitions.
-    pub fn around(reader: &dyn Read, me: SessionId, known: Option<u64>) -> Result<Self, Error> {
+    ///
+    /// Fails with [`Error::Newer`] once this program may not write to the store any more.
+    pub fn around(
+        reader: &dyn Read,
+        me: SessionId,
+        known: Option<u64>,
+        clock: &dyn Fn() -> Now,
+    ) -> Result<Self, Error> {
+        reader.check_version()?;
         // Before what it counts, so that nothing is missed.
         let definitions = reader.definitions()?;
-        let sight = look(reader)?;
+        let (sight, reading) = see(reader, clock)?;
         let home = sight.segments.iter().find(|row| row.id == SegmentId::HOME);
         let is_ours = home.is_some_and(|row| row.owner == me);
         let (drains, settings) = match known == Some(definitions) || is_ours {
@@ -40,6 +52,7 @@ impl Look {
         Ok(Self {
             clash: clash.map(|(one, other)| Box::new((one.clone(), other.clone()))),
             plan: sight.plan(me),
+            reading,
             definitions,
             drains,
             settings,
@@ -47,19 +60,22 @@ impl Look {
     }
 }
 
-/// Reads who is there and who has what.
-pub fn look(reader: &dyn Read) -> Result<Sight, Error> {
+/// Reads who is there and who has what, and how far our clock is from the database's.
+pub fn see(reader: &dyn Read, clock: &dyn Fn() -> Now) -> Result<(Sight, Reading), Error> {
     // Segments before sessions: whoever takes one meanwhile is not seen as its owner, and the commit that would take it from
     // there is refused. The other way round the owner might be seen, and not its session.
     let segments = reader.segments()?;
+    let before = clock();
     let (now, sessions) = reader.sessions()?;
+    let reading = Reading::new(before, clock(), now);
     // Last: whoever is seen to be gone has tied nothing since. One whose session has ended may still tie until it is revoked;
     // the engine that is booted then knows (`Engine::strays`).
     let ties = reader.ties()?;
-    Ok(Sight {
+    let sight = Sight {
         now,
         sessions,
         segments,
         ties,
-    })
+    };
+    Ok((sight, reading))
 }

@@ -12,6 +12,8 @@ pub struct Counts {
     pub rows: Histogram,
     /// Commits that had to be sent again.
     pub failures: u64,
+    /// How far our clock is ahead of the database's, where servers share one.
+    pub clock_ahead_ms: Option<i64>,
 }
 
 /// One lock a commit, hardly ever contended.
@@ -24,6 +26,7 @@ impl Default for Vitals {
             seconds: Histogram::new(COMMIT_BOUNDS),
             rows: Histogram::new(BATCH_BOUNDS),
             failures: 0,
+            clock_ahead_ms: None,
         }))
     }
 }
@@ -41,6 +44,10 @@ impl Vitals {
         let mut counts = self.lock();
         counts.seconds.observe(took.as_secs_f64());
         counts.rows.observe(rows as f64);
+    }
+
+    pub(super) fn clock_is_ahead(&self, ms: Option<i64>) {
+        self.lock().clock_ahead_ms = ms;
     }
 
     pub(super) fn failed(&self) {

@@ -251,6 +251,12 @@ pub const FAMILIES: &[Family] = &[
         "How many rows commits wrote.",
     ),
     family(
+        "drumtower_clock_ahead_of_database_seconds",
+        Gauge,
+        &[],
+        "How far the server's clock is ahead of that of the database it shares with others.",
+    ),
+    family(
         "drumtower_queue_depth",
         Gauge,
         &["priority"],

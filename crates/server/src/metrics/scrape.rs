@@ -232,6 +232,10 @@ fn system(text: &mut Text, edge: &Edge, figures: Option<&Figures>) {
         .histogram(&[], &vitals.seconds);
     text.family("drumtower_commit_rows")
         .histogram(&[], &vitals.rows);
+    let mut ahead = text.family("drumtower_clock_ahead_of_database_seconds");
+    if let Some(ms) = vitals.clock_ahead_ms {
+        ahead.add(&[], ms as f64 / 1_000.0);
+    }
     engine(text, figures);
     text.single("drumtower_inbox_depth", edge.handle.inbox_depth() as f64);
     let refused = metrics

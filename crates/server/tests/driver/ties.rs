@@ -11,10 +11,13 @@ use drumtower_server::driver::{self, Handle, SystemClock};
 use drumtower_store::memory::Memory;
 use drumtower_store::{Commit, Error, Read, Store};
 
+/// Is told what is about to be taken.
+type Meanwhile = Box<dyn FnOnce(&SegmentSet) + Send>;
+
 /// A store on which something happens between the plan of a share and the commit that takes it.
 struct Late {
     memory: Memory,
-    meanwhile: Option<Box<dyn FnOnce(&SegmentSet) + Send>>,
+    meanwhile: Option<Meanwhile>,
     /// What was committed after that.
     after: Arc<Mutex<Vec<ChangeSet>>>,
 }

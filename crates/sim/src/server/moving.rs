@@ -47,9 +47,13 @@ impl World {
         engine: u64,
         known: Option<u64>,
     ) {
+        let now = self.servers[server].clock.now(self.at);
         let (look, most) = match self.servers[server].storeless > self.at {
             true => (None, 2 * SECOND),
-            false => (Look::around(&self.reader, session, known).ok(), 2 * MS),
+            false => {
+                let look = Look::around(&self.reader, session, known, &|| now);
+                (look.ok(), 2 * MS)
+            }
         };
         let at = self.at.plus(self.random.skewed(50, most));
         let look = look.map(Box::new);

@@ -18,19 +18,20 @@ use std::time::{Duration, Instant};
 
 use drumtower_core::engine::{Boot, Engine, Input, Transfer};
 use drumtower_core::model::Member;
+use drumtower_store::Error;
 use tokio::sync::{mpsc, oneshot};
 
 use super::super::boot::Taken;
 use super::super::handle::Unavailable;
 use super::super::shares::{LOOK_EVERY, Look};
 use super::super::writer::Outcome;
-use super::{Life, guarded};
+use super::{Left, Life, guarded};
 
-/// What a look brought, if the store could be read.
+/// What a look brought.
 pub(super) struct Seen {
     /// The engine that looked.
     engine: u64,
-    look: Option<Look>,
+    look: Result<Look, Error>,
 }
 
 /// What is known of the others, and what follows from it.
@@ -82,14 +83,11 @@ impl Life<'_> {
         let (reader, looks) = (Arc::clone(self.around.reader), self.shares.looks.clone());
         let (me, engine) = (self.engine.session(), self.engines);
         let known = self.shares.definitions;
+        let clock = Arc::clone(self.around.clock);
         // On a thread of its own: however much is being read, a server that is gone is to be noticed.
         let looking = thread::Builder::new().name("drumtower-look".into());
         let looking = looking.spawn(move || {
-            let look = Look::around(reader.as_ref(), me, known);
-            if let Err(error) = &look {
-                tracing::debug!(%error, "the other servers cannot be seen");
-            }
-            let look = look.ok();
+            let look = Look::around(reader.as_ref(), me, known, &|| clock.now());
             let _ = looks.try_send(Seen { engine, look });
         });
         self.shares.looking = looking.is_ok();
@@ -104,10 +102,26 @@ impl Life<'_> {
 
     pub(super) fn take_look(&mut self, seen: Seen) -> Result<(), Unavailable> {
         self.shares.looking = false;
-        // While segments are to move nothing is stepped; the next look shows the same.
-        let Some(look) = seen.look.filter(|_| self.shares.change.is_none()) else {
-            return Ok(());
+        let look = match seen.look {
+            Ok(look) => look,
+            Err(Error::Newer { found, known }) => {
+                self.begin_to_leave(Left::Outdated(format!(
+                    "a newer drumtower has brought the database to schema version {found}, and this one, which knows {known}, may not write to it any more: start the newer one in its place"
+                )));
+                return Ok(());
+            }
+            Err(error) => {
+                tracing::debug!(%error, "the other servers cannot be seen");
+                return Ok(());
+            }
         };
+        if let Some(left) = self.around.skew.take(look.reading, self.around.vitals) {
+            self.begin_to_leave(left);
+        }
+        // While nothing is to be stepped there is nothing to do; the next look shows the same.
+        if self.is_finishing() {
+            return Ok(());
+        }
         if self.shares.definitions.replace(look.definitions) != Some(look.definitions) {
             self.around.performer.look_again();
         }
@@ -133,7 +147,7 @@ impl Life<'_> {
         let Some((one, other)) = clash.filter(|_| !was_told) else {
             return;
         };
-        let home = |member: &Member| member.home.map(|home| home.to_string());
+        let home = |member: &Member| member.home.map(|home| format!("{:016x}", home.0));
         tracing::warn!(
             address = one.address,
             one = %one.server.0,
