@@ -254,7 +254,10 @@ mod tests {
         assert_eq!(names, [1, 2]);
         assert_eq!(cluster.settle(), 0, "nothing goes to and fro");
         // Who does not say where it keeps things is taken for the same, as by a program before it.
-        cluster.0.sessions[1] = session(2, "a");
+        let mut cluster = Cluster::new();
+        cluster.0.sessions.push(at_home(1, 7));
+        cluster.settle();
+        cluster.0.sessions.push(session(2, "a"));
         assert_eq!(cluster.0.plan(SessionId(2)).revoke, [SessionId(1)]);
     }
 

@@ -28,7 +28,7 @@ fn a_store_of_version_1_is_upgraded_with_what_is_in_it() {
                 UPDATE drumtower.meta SET schema_version = 1, oldest_server = 1";
     cluster.sql(name, back).expect("it is as it was");
     // Whoever works on it would be broken under its feet.
-    let refused = postgres::migrate(&target, None).err().expect("it is live");
+    let refused = postgres::migrate(&target, None).expect_err("it is live");
     let told = refused.to_string();
     assert!(told.contains("stop `server-1` first"), "{told}");
     let end = "UPDATE drumtower.session SET expires = 0";
