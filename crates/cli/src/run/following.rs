@@ -232,13 +232,12 @@ mod tests {
         let begun = record(1, "stdout", 1, "one ");
         let whole = record(1, "stdout", 1, "one two\n");
         let back = record(1, "stdout", 0, "the clock was set back\n");
-        let told = printed(&[&[begun], &[whole.clone()], &[whole]]);
+        let whole = std::slice::from_ref(&whole);
+        let told = printed(&[&[begun], whole, whole]);
         assert_eq!(told, [vec!["one "], vec!["two\n"], vec![]]);
         let later = record(1, "stdout", 5, "later\n");
-        let told = printed(&[
-            &[later.clone()],
-            &[later, record(1, "stdout", 6, "x"), back],
-        ]);
+        let again = [later.clone(), record(1, "stdout", 6, "x"), back];
+        let told = printed(&[std::slice::from_ref(&later), &again]);
         assert_eq!(told[1], ["x", "the clock was set back\n"]);
     }
 }

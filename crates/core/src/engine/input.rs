@@ -8,8 +8,8 @@ use crate::model::{
     CalendarRef, CalendarSpec, Checkpoint, DrainRow, Ending, Fence, IdempotencyEntry,
     IdempotencyHash, JobId, JobName, JobRecord, JobSpec, JobVersion, JsonText, LockRef,
     LockRequest, LogLocator, NamespaceName, Obedience, ProcessId, QueueRef, QueueSpec, RequestId,
-    Run, RunId, SegmentSet, SessionId, SettingKey, SettingRow, SweepCause, TokenId, Verdict, WallMs,
-    WorkerName, WorkerRef,
+    Run, RunId, SegmentSet, SessionId, SettingKey, SettingRow, SweepCause, TokenId, Verdict,
+    WallMs, WorkerName, WorkerRef,
 };
 
 /// Names a caller that waits for a reply.
