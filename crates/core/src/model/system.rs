@@ -101,8 +101,7 @@ impl IdempotencyHash {
 
     /// The same for what servers call a request among themselves. It has a part more, so no key of a caller's can be it.
     pub fn of_request(namespace: &str, job: &str, request: RequestId) -> Self {
-        let RequestId { number, place } = request;
-        Self::digest(&["", namespace, job, &format!("{number:032x}/{place}")])
+        Self::digest(&["", namespace, job, &format!("{:032x}", request.0)])
     }
 
     /// What the request asked for, to tell a repetition from another request under the same key.
@@ -122,13 +121,10 @@ impl IdempotencyHash {
     }
 }
 
-/// What a server calls a trigger that it sends to another, so that it can send it again: drawn for each request, and a place
-/// for each thing of a batch. Unlike an idempotency key it is not the caller's: nobody is shown it.
+/// What a server calls a trigger that it sends to another, so that it can send it again: drawn for each. Unlike an
+/// idempotency key it is not the caller's: nobody is shown it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RequestId {
-    pub number: u128,
-    pub place: u32,
-}
+pub struct RequestId(pub u128);
 
 /// The answer that a repeated request gets again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -322,8 +322,10 @@ fn cut_from_others(world: &mut World, victim: usize) {
             // Under a key it is sent again and again, for it can do no harm twice.
             let key = [("idempotency-key", "cut-off")];
             let refused = asked[0].call_with(Method::POST, &path, Some(&json!({})), &key);
+            // Whether anything of it got through is not known where it was sent before the silence was noticed.
             let refused = refused.expect("an answer");
-            assert_eq!((refused.status, refused.code()), (503, "not_ready"));
+            let codes = ["not_ready", "outcome_unknown"];
+            assert!(codes.contains(&refused.code()), "{refused:?}");
             assert_eq!(world.members[victim].status().as_deref(), Some("ready"));
             let way = &world.members[victim].to_it;
             way.hold(Way::Up, false);

@@ -171,14 +171,17 @@ fn the_command_line_follows_on_when_the_run_comes_to_another_server() {
         command.stderr(File::create(path.with_extension("err")).expect("a file"));
         (command.spawn().expect("it starts"), path)
     };
-    let whole = following(&["run", "logs", "-f", &run], "whole");
-    let tail = following(&["run", "logs", "-f", &run, "--tail", "2"], "tail");
     let shown = |path: &Path| std::fs::read_to_string(path).expect("it is there");
-    for (_, path) in [&whole, &tail] {
+    let is_followed = |path: &Path| {
         eventually("it is followed", || {
             shown(path).ends_with("50\n").then_some(())
         });
-    }
+    };
+    let whole = following(&["run", "logs", "-f", &run], "whole");
+    is_followed(&whole.1);
+    // Not before: the last two of nothing are all that comes.
+    let tail = following(&["run", "logs", "-f", &run, "--tail", "2"], "tail");
+    is_followed(&tail.1);
     // What it wrote so far goes away with the one that leaves.
     assert!(a.server.stop().success());
     await_shared(&[&b]);

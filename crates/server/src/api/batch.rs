@@ -4,11 +4,9 @@
 //! does not touch its neighbours; the answer has one entry per item, in their order.
 //!
 //! Where other servers own some of the jobs, the command is refused as a whole, and the items are [spread](super::spread):
-//! each with the key, or the number, that it has by its place in the whole batch, so that a repetition may be split in
-//! another way.
+//! each with the key that it has by its place in the whole batch, so that a repetition may be split in another way.
 
 use std::borrow::Cow;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::Extension;
 use axum::body::Bytes;
@@ -30,7 +28,7 @@ use super::spread::{self, Part, Work, spread};
 use super::trigger::{Answer, checked_key, key_of, params, when};
 use super::{Edge, internal};
 use crate::auth::Principal;
-use crate::cluster::{Errand, Numbered};
+use crate::cluster::Errand;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -110,18 +108,12 @@ pub async fn trigger(
     Extension(principal): Extension<Principal>,
     uri: Uri,
     errand: Option<Extension<Errand>>,
-    numbered: Option<Extension<Numbered>>,
     headers: HeaderMap,
     Bounded(bytes): Bounded<{ body::BATCH }>,
 ) -> Result<impl IntoResponse, Problem> {
     Parameters::read(&uri, &[])?;
     let key = batch_key(&headers)?;
-    let numbered = numbered.map(|Extension(numbered)| numbered);
-    let marks = Marks {
-        key: key.as_deref(),
-        numbered: numbered.as_ref(),
-    };
-    let (triggers, mut outcomes) = read(&bytes, &principal, marks)?;
+    let (triggers, mut outcomes) = read(&bytes, &principal, key.as_deref())?;
     // It is needed again where the batch has to be taken apart.
     let again = errand.map(|Extension(errand)| (errand, bytes));
     if !triggers.is_empty() {
@@ -132,7 +124,7 @@ pub async fn trigger(
             .command(actor, Command::TriggerRuns { triggers });
         match (made.await, again) {
             (Ok(Err(Refusal::Elsewhere(_))), Some((errand, bytes))) => {
-                let spread = spread_out(&edge, &principal, &errand, &bytes, marks);
+                let spread = spread_out(&edge, &principal, &errand, &bytes, key.as_deref());
                 settle(&mut outcomes, spread.await?);
             }
             (made, _) => settle(&mut outcomes, told(made??, count)?),
@@ -168,31 +160,11 @@ fn settle(outcomes: &mut [Outcome], settled: Vec<Settled>) {
     }
 }
 
-/// What items without a key of their own are recognised by, each with its place.
-#[derive(Clone, Copy)]
-struct Marks<'a> {
-    /// The key of the whole batch.
-    key: Option<&'a str>,
-    /// What the server that sent the batch on calls it.
-    numbered: Option<&'a Numbered>,
-}
-
 /// The items that became triggers, with what each came to.
 struct Apart<'a> {
     edge: &'a Edge,
     actor: &'a Actor,
-    /// What the batch is called where its items are sent to others.
-    numbered: Option<Numbered>,
-    items: Vec<Thing<'a>>,
-}
-
-struct Thing<'a> {
-    item: Item<'a>,
-    trigger: Trigger,
-    /// Its place in the whole batch.
-    index: usize,
-    /// Whether another server may have it: then what is done of it here must be recognised too. The others pay nothing.
-    sent: AtomicBool,
+    items: Vec<(Item<'a>, Trigger)>,
 }
 
 /// Takes the batch apart: an outcome for each item that is not refused here.
@@ -201,26 +173,22 @@ async fn spread_out(
     principal: &Principal,
     errand: &Errand,
     bytes: &Bytes,
-    marks: Marks<'_>,
+    key: Option<&str>,
 ) -> Result<Vec<Settled>, Problem> {
     let home = principal.home();
     let Batch { runs } = body::parse(bytes)?;
-    let things = runs.into_iter().enumerate().filter_map(|(index, item)| {
-        let item = item.keyed(marks.key, index);
+    let keyed = runs
+        .into_iter()
+        .enumerate()
+        .map(|(index, item)| item.keyed(key, index));
+    let both = keyed.filter_map(|item| {
         let trigger = trigger_of(item.clone(), principal, &home, &mut None).ok()?;
-        let request = marks.numbered.and_then(|numbered| numbered.thing(index));
-        Some(Thing {
-            item,
-            trigger: Trigger { request, ..trigger },
-            index,
-            sent: AtomicBool::new(false),
-        })
+        Some((item, trigger))
     });
     let apart = Apart {
         edge,
         actor: &principal.actor,
-        numbered: marks.numbered.cloned().or_else(Numbered::draw),
-        items: things.collect(),
+        items: both.collect(),
     };
     let places = (0..apart.items.len()).collect();
     Ok(spread(edge, Some(errand), &apart, places).await)
@@ -230,11 +198,11 @@ impl Work for Apart<'_> {
     type Outcome = Settled;
 
     fn segment(&self, place: usize) -> SegmentId {
-        self.items[place].trigger.job.segment()
+        self.items[place].1.job.segment()
     }
 
     async fn here(&self, places: &[usize]) -> Vec<spread::Settled<Settled>> {
-        let triggers = places.iter().map(|place| self.trigger(&self.items[*place]));
+        let triggers = places.iter().map(|place| self.items[*place].1.clone());
         let command = Command::TriggerRuns {
             triggers: triggers.collect(),
         };
@@ -257,14 +225,10 @@ impl Work for Apart<'_> {
         let body = Sent {
             runs: items().map(SentItem::of).collect(),
         };
-        items().for_each(|thing| thing.sent.store(true, Ordering::Relaxed));
-        let indexes = items().map(|thing| thing.index);
-        let numbered = self.numbered.as_ref().map(|it| it.part(indexes));
-        let keyed = items().all(|thing| thing.item.idempotency_key.is_some());
         let body = serde_json::to_vec(&body).map_err(|error| internal(&error))?;
         Ok(Part {
-            again: numbered.is_some() || keyed,
-            held: errand.0.part(body).numbered(numbered),
+            held: errand.0.part(body),
+            again: items().all(|(item, _)| item.idempotency_key.is_some()),
         })
     }
 
@@ -280,20 +244,6 @@ impl Work for Apart<'_> {
 
     fn failed(&self, _: usize, problem: Problem) -> Settled {
         Err(problem)
-    }
-}
-
-impl Apart<'_> {
-    /// What is done here of a thing.
-    fn trigger(&self, thing: &Thing<'_>) -> Trigger {
-        let sent = thing.sent.load(Ordering::Relaxed);
-        let own = self.numbered.as_ref().filter(|_| sent);
-        let request = own.and_then(|own| own.thing(thing.index));
-        let trigger = thing.trigger.clone();
-        Trigger {
-            request: request.or(trigger.request),
-            ..trigger
-        }
     }
 }
 
@@ -321,11 +271,10 @@ struct SentItem<'a> {
 
 impl<'a> SentItem<'a> {
     /// What was left out in the batch is said: the other server knows neither the whole batch nor the place in it.
-    fn of(thing: &'a Thing<'a>) -> Self {
+    fn of((item, trigger): &'a (Item<'a>, Trigger)) -> Self {
         fn text<'b>(it: &'b Option<Text<'_>>) -> Option<&'b str> {
             it.as_ref().map(|Text(text)| &**text)
         }
-        let Thing { item, trigger, .. } = thing;
         Self {
             namespace: trigger.job.namespace.as_str(),
             job: trigger.job.name.as_str(),
@@ -370,7 +319,7 @@ type Outcome = Option<Settled>;
 fn read(
     bytes: &Bytes,
     principal: &Principal,
-    marks: Marks<'_>,
+    key: Option<&str>,
 ) -> Result<(Vec<Trigger>, Vec<Outcome>), Problem> {
     let Batch { runs } = body::parse(bytes)?;
     if runs.len() > Limits::BATCH_RUNS {
@@ -386,10 +335,9 @@ fn read(
     let home = principal.home();
     let mut last = None;
     for (index, item) in runs.into_iter().enumerate() {
-        match trigger_of(item.keyed(marks.key, index), principal, &home, &mut last) {
+        match trigger_of(item.keyed(key, index), principal, &home, &mut last) {
             Ok(trigger) => {
-                let request = marks.numbered.and_then(|numbered| numbered.thing(index));
-                triggers.push(Trigger { request, ..trigger });
+                triggers.push(trigger);
                 outcomes.push(None);
             }
             Err(problem) => outcomes.push(Some(Err(problem))),

@@ -95,7 +95,7 @@ pub async fn rerun(
     let trigger = Trigger {
         params,
         idempotency_key,
-        request: numbered.and_then(|Extension(numbered)| numbered.thing(0)),
+        request: numbered.map(|Extension(numbered)| numbered.id()),
         when,
         rerun: Some(Box::new(rerun)),
         overlap: request.overlap,

@@ -84,7 +84,7 @@ pub async fn trigger(
         job,
         params: params(request.params)?,
         idempotency_key,
-        request: numbered.and_then(|Extension(numbered)| numbered.thing(0)),
+        request: numbered.map(|Extension(numbered)| numbered.id()),
         when: when(request.delay.as_deref(), request.at.as_deref())?,
         rerun: None,
         overlap: request.overlap,

@@ -15,7 +15,7 @@ pub enum Repeats {
     Unconditionally,
     /// It makes runs, and is recognised by what a server called it, or by the caller's key.
     Numbered,
-    /// It is recognised if its caller gave it a key.
+    /// It is recognised if its caller gave it a key. So are batches: a number would be a row for each of their runs.
     UnderKey,
     /// Whoever asked has to look first.
     Never,
@@ -35,8 +35,8 @@ impl Operation {
             | Self::ResumeQueue
             | Self::PauseBackfill
             | Self::CancelBackfill => Repeats::Unconditionally,
-            Self::TriggerRun | Self::TriggerBatch | Self::RerunRun => Repeats::Numbered,
-            Self::CreateBackfill => Repeats::UnderKey,
+            Self::TriggerRun | Self::RerunRun => Repeats::Numbered,
+            Self::TriggerBatch | Self::CreateBackfill => Repeats::UnderKey,
             _ => Repeats::Never,
         }
     }

@@ -77,8 +77,8 @@ impl Held {
     /// The request for this server's own handler.
     pub fn here(&self) -> Request {
         let mut request = Request::from_parts(self.head.clone(), Body::from(self.body.clone()));
-        if let Some(numbered) = &self.numbered {
-            request.extensions_mut().insert(numbered.clone());
+        if let Some(numbered) = self.numbered {
+            request.extensions_mut().insert(numbered);
         }
         request
     }
@@ -90,7 +90,7 @@ impl Held {
             let at = Occasion::now(&self.head.method, &self.head.uri);
             headers.insert(HEADER, inner.key.seal(caller, at));
         }
-        if let Some(numbered) = &self.numbered {
+        if let Some(numbered) = self.numbered {
             headers.insert(numbered::HEADER, numbered.to_header());
         }
         headers
@@ -102,11 +102,6 @@ impl Held {
         part.body = Bytes::from(body);
         part.headers.remove(&IDEMPOTENCY_KEY);
         part
-    }
-
-    /// The same under a number.
-    pub fn numbered(self, numbered: Option<Numbered>) -> Self {
-        Self { numbered, ..self }
     }
 
     /// Has it recognised should it have to be sent again, if that is how it `repeats`. What is tried here from then on has

@@ -93,9 +93,9 @@ fn two_triggers_with_one_key_in_one_batch_make_one_run() {
 fn a_request_that_a_server_sends_twice_makes_one_run_and_is_not_told_as_repeated() {
     let mut world = World::new();
     world.put(noop("a"));
-    let mut send = |place: u32, key: Option<&str>| {
+    let mut send = |number: u128, key: Option<&str>| {
         let trigger = Trigger {
-            request: Some(RequestId { number: 7, place }),
+            request: Some(RequestId(number)),
             idempotency_key: key.map(str::to_owned),
             ..Trigger::of(job_ref("a"))
         };
@@ -108,11 +108,11 @@ fn a_request_that_a_server_sends_twice_makes_one_run_and_is_not_told_as_repeated
     let first = send(0, None);
     assert_eq!(send(0, None), first);
     assert!(!first.repeated, "its caller knows of one request");
-    assert_ne!(send(1, None).run, first.run, "another thing of a batch");
+    assert_ne!(send(1, None).run, first.run, "another request");
     // The caller's own key goes before, and is never taken for what servers call a request.
-    let keyed = send(0, Some("00000000000000000000000000000007/0"));
+    let keyed = send(0, Some("00000000000000000000000000000000"));
     assert_ne!(keyed.run, first.run);
-    assert!(send(2, Some("00000000000000000000000000000007/0")).repeated);
+    assert!(send(2, Some("00000000000000000000000000000000")).repeated);
     assert_eq!(world.tables.active.len(), 3);
     assert_eq!(world.tables.active[&first.run].idempotency_key, None);
     world.check_conservation();
