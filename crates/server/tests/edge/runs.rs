@@ -236,6 +236,11 @@ async fn a_wait_ends_with_the_server() {
     worker.assignment().await;
     server.stop().await;
     assert!(worker.closed().await.again, "workers dial again");
+    let last = following
+        .recv()
+        .await
+        .expect("who follows is told why it ends");
+    assert!(last.contains("\"again\":true"), "{last}");
     assert_eq!(following.recv().await, None);
 }
 
