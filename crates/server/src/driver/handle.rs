@@ -15,7 +15,7 @@ use drumtower_core::engine::{
 use drumtower_core::model::{Actor, JobId, LockRef, Run, RunId, SegmentSet};
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::tap::{Fact, Tap};
+use super::tap::{Fact, Tap, Wanting};
 use super::vitals::Vitals;
 
 /// Messages that may wait for a worker that does not read; beyond that its stream is closed.
@@ -322,7 +322,12 @@ impl Handle {
 
     /// Learns of the next changes of a run. Register first, then read the run, then wait: no change is missed.
     pub fn watch_run(&self, run: RunId) -> RunWatch {
-        self.watchers.watch(run)
+        self.watchers.watch(run, self.tap.want_others())
+    }
+
+    /// How many want to hear what other servers commit.
+    pub fn wanting_others(&self) -> watch::Receiver<usize> {
+        self.tap.wanting()
     }
 
     /// Says why, once this program may not write to the store any more; the driver has ended then.
@@ -369,7 +374,7 @@ impl Watchers {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn watch(&self, run: RunId) -> RunWatch {
+    fn watch(&self, run: RunId, of_others: Wanting) -> RunWatch {
         let changes = self
             .lock()
             .entry(run)
@@ -379,6 +384,7 @@ impl Watchers {
             run,
             changes,
             watchers: self.clone(),
+            _of_others: of_others,
         }
     }
 
@@ -401,6 +407,7 @@ pub struct RunWatch {
     run: RunId,
     changes: watch::Receiver<u64>,
     watchers: Watchers,
+    _of_others: Wanting,
 }
 
 impl RunWatch {

@@ -1,4 +1,4 @@
-//! Listens to what every other server commits, as long as it is there.
+//! Listens to what every other server commits, as long as it is there and somebody here wants to hear it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,6 +8,7 @@ use axum::http::{HeaderMap, Method, Uri};
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
 use tokio::task::AbortHandle;
+use tokio::time::Instant;
 
 use super::super::held::addressed;
 use super::super::proof::{OWN_HEADER, Occasion};
@@ -17,6 +18,8 @@ use crate::driver::Handle;
 
 const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+/// Whoever comes back soon finds the others still telling.
+const LINGER: Duration = Duration::from_secs(30);
 /// More than the facts of one line take.
 const LINE_BYTES: usize = 16 << 20;
 
@@ -36,18 +39,33 @@ impl Cluster {
             return;
         };
         let mut view = inner.view.clone();
+        let mut wanting = handle.wanting_others();
         let mut listeners: BTreeMap<String, Listener> = BTreeMap::new();
+        let (mut was_wanted, mut wanted_at) = (false, Instant::now());
         loop {
             let peers = self.peers();
             listeners.retain(|address, _| peers.contains(address));
-            for address in peers {
+            let is_wanted = *wanting.borrow_and_update() > 0;
+            if is_wanted || was_wanted {
+                (was_wanted, wanted_at) = (is_wanted, Instant::now());
+            }
+            for address in peers.into_iter().filter(|_| is_wanted) {
                 listeners.entry(address.clone()).or_insert_with(|| {
                     let (cluster, handle) = (self.clone(), handle.clone());
                     let task = tokio::spawn(listen_to(cluster, address, handle));
                     Listener(task.abort_handle())
                 });
             }
-            if view.changed().await.is_err() {
+            let is_idle = !is_wanted && !listeners.is_empty();
+            let changed = tokio::select! {
+                changed = view.changed() => changed,
+                changed = wanting.changed() => changed,
+                () = tokio::time::sleep_until(wanted_at + LINGER), if is_idle => {
+                    listeners.clear();
+                    Ok(())
+                }
+            };
+            if changed.is_err() {
                 return;
             }
         }

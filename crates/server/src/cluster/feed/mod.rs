@@ -1,8 +1,9 @@
 //! What servers of one store tell each other of what they committed: facts of the [tap](crate::driver::tap).
 //!
-//! Each server dials every other that the view shows, whether that owns anything yet or not, and listens from then on
-//! ([`hear`]); the other tells its own facts and none that it was told itself ([`tell`]). So whoever follows changes or
-//! waits for a run at any server learns of everything.
+//! While somebody follows changes or waits for a run at a server, it dials every other that the view shows, whether that owns
+//! anything yet or not, and listens ([`hear`]); the other tells its own facts and none that it was told itself ([`tell`]). So
+//! whoever listens at any server learns of everything, and what nobody listens to is not told: to tell it all to everybody
+//! takes each server as much as all others together commit.
 //!
 //! ```text
 //! dialling ──first line──► listening ──broken, or silent for 6 s──► pause (0.1 s to 2 s) ──► dialling

@@ -29,8 +29,8 @@
 //! - a fact is published after its commit, never before; a commit whose outcome stays unknown counts as missed;
 //! - all listeners share one ring: ten cost no more memory than one, and a slow one holds nothing back.
 //!
-//! Where several servers share a store, each tells the others its facts ([`cluster`](crate::cluster)); they lie in the same
-//! ring as *foreign* ones. Whoever counts, notifies or tells other servers hears only what this server committed; streams
+//! Where several servers share a store, each tells the others its facts while somebody there [wants](Wanting) to hear of them
+//! ([`cluster`](crate::cluster)); they lie in the same ring as *foreign* ones. Whoever counts, notifies or tells other servers hears only what this server committed; streams
 //! of changes hear all. What another server did not get across is missed by those alone.
 //!
 //! Facts about workers come from a look at the fleet twice a second while someone wants them, not from commits.
@@ -52,6 +52,7 @@ pub use fact::{
 pub(super) use outlet::{Outlet, Told};
 
 use ring::Ring;
+use tokio::sync::watch;
 
 /// Facts that are kept for those who come late or come back.
 pub const RING_FACTS: usize = 65_536;
@@ -93,6 +94,20 @@ impl Listeners {
 pub struct Tap {
     ring: Arc<Ring>,
     listeners: Arc<Listeners>,
+    /// How many want to hear of other servers.
+    wanting: watch::Sender<usize>,
+}
+
+/// Somebody who wants to hear what other servers commit, as long as this lives. They tell nothing while there is nobody.
+pub struct Wanting(watch::Sender<usize>);
+
+impl Drop for Wanting {
+    fn drop(&mut self) {
+        self.0.send_if_modified(|count| {
+            *count -= 1;
+            *count == 0
+        });
+    }
 }
 
 impl Tap {
@@ -101,6 +116,7 @@ impl Tap {
         let tap = Self {
             ring: Arc::new(Ring::new(RING_FACTS)),
             listeners: Arc::default(),
+            wanting: watch::channel(0).0,
         };
         let outlet = Outlet::start(Arc::clone(&tap.ring), Arc::clone(&tap.listeners))?;
         Ok((tap, outlet))
@@ -108,22 +124,37 @@ impl Tap {
 
     /// Listens from now on to what this server commits.
     pub fn subscribe(&self, interest: Interest) -> Subscription {
-        Subscription {
-            own_only: true,
-            ..self.subscribe_to_all(interest)
-        }
-    }
-
-    /// Listens from now on, also to what other servers tell.
-    pub fn subscribe_to_all(&self, interest: Interest) -> Subscription {
         // First counted, then placed: facts of the next commit are not missed.
         let listening = Listening::new(&self.listeners, interest);
         Subscription {
             ring: Arc::clone(&self.ring),
             next: self.ring.next(),
-            own_only: false,
+            of_others: None,
             _listening: listening,
         }
+    }
+
+    /// Listens from now on, also to what other servers tell. Until they do, which takes a moment where nobody has listened
+    /// to them before, something may be missed: that is said when they begin.
+    pub fn subscribe_to_all(&self, interest: Interest) -> Subscription {
+        Subscription {
+            of_others: Some(self.want_others()),
+            ..self.subscribe(interest)
+        }
+    }
+
+    /// Has other servers tell what they commit.
+    pub(super) fn want_others(&self) -> Wanting {
+        self.wanting.send_if_modified(|count| {
+            *count += 1;
+            *count == 1
+        });
+        Wanting(self.wanting.clone())
+    }
+
+    /// How many want to hear of other servers; it changes when somebody does, and when nobody does any more.
+    pub(super) fn wanting(&self) -> watch::Receiver<usize> {
+        self.wanting.subscribe()
     }
 
     /// Listens to all again after fact `seq`; what is no longer kept is told as missed.
@@ -153,7 +184,8 @@ impl Tap {
 pub struct Subscription {
     ring: Arc<Ring>,
     next: u64,
-    own_only: bool,
+    /// `None` when only what this server commits is wanted.
+    of_others: Option<Wanting>,
     _listening: Listening,
 }
 
@@ -186,7 +218,7 @@ impl Subscription {
                 Heard::Missed(count) => self.next + count,
             };
             match &heard {
-                Heard::Facts(chunk) if chunk.foreign && self.own_only => {}
+                Heard::Facts(chunk) if chunk.foreign && self.of_others.is_none() => {}
                 Heard::Facts(chunk) if chunk.lost > 0 => return Some(Heard::Missed(chunk.lost)),
                 _ => return Some(heard),
             }

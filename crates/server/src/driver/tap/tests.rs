@@ -14,6 +14,7 @@ use super::digest::{Digest, Named};
 use super::fact::{CalendarFact, Fact, JobDeed, WorkerDeed};
 use super::ring::Ring;
 use super::{Heard, Interest, Listeners, Tap};
+use tokio::sync::watch;
 
 fn fact(number: u32) -> Fact {
     Fact::Calendar(CalendarFact {
@@ -34,6 +35,7 @@ fn tap(capacity: usize) -> (Tap, Arc<Ring>) {
     let tap = Tap {
         ring: Arc::clone(&ring),
         listeners: Arc::new(Listeners::default()),
+        wanting: watch::channel(0).0,
     };
     (tap, ring)
 }
@@ -259,4 +261,20 @@ fn that_a_job_is_gone_comes_last() {
         matches!(&facts[..], [Fact::Unfired(_), Fact::Job(job)] if job.deed == JobDeed::Deleted),
         "{facts:?}"
     );
+}
+
+#[test]
+fn others_are_wanted_while_somebody_wants_them() {
+    let (tap, _) = tap(8);
+    let own = tap.subscribe(Interest::Committed);
+    let mut wanting = tap.wanting();
+    assert_eq!(*wanting.borrow_and_update(), 0);
+    let one = tap.subscribe_to_all(Interest::Committed);
+    assert!(wanting.has_changed().expect("the tap is there"));
+    assert_eq!(*wanting.borrow_and_update(), 1);
+    let two = tap.want_others();
+    drop(one);
+    assert!(!wanting.has_changed().expect("the tap is there"));
+    drop((two, own));
+    assert_eq!(*wanting.borrow_and_update(), 0);
 }
