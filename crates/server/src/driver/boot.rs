@@ -37,7 +37,8 @@ pub(super) fn take_and_read(
 ) -> Result<Boot, Error> {
     let (member, extend_ms) = (options.member(), options.engine.session_ms);
     if store.is_shared() {
-        let taken = join(&member, extend_ms, store, reader)?;
+        let pause = || thread::sleep(BEFORE_NEXT_TRY);
+        let taken = join(&member, extend_ms, store, reader, pause)?;
         return read_and_renew(extend_ms, store, reader, taken);
     }
     let taken = take(&member, extend_ms, store, reader)?;
@@ -111,12 +112,13 @@ pub fn take(
 /// Begins a session among those of others and takes what nobody has of its share.
 ///
 /// The database's clock says when a session has ended. Safety does not rest on it: the commit revokes that session, and
-/// the store refuses the commit if somebody took the segments meanwhile.
+/// the store refuses the commit if somebody took the segments meanwhile. Then it is tried again after a `pause`.
 pub fn join(
     member: &Member,
     extend_ms: i64,
     store: &mut dyn Store,
     reader: &dyn Read,
+    pause: impl Fn(),
 ) -> Result<Taken, Error> {
     let session = store.begin_session(member, extend_ms)?;
     for _ in 0..TRIES {
@@ -126,7 +128,7 @@ pub fn join(
             Ok(Commit::Done) => return Ok(taken_by(&changes)),
             Ok(Commit::Fenced) => break,
             // Somebody was faster; nothing was changed.
-            Err(Error::Invariant(_) | Error::Busy(_)) => thread::sleep(BEFORE_NEXT_TRY),
+            Err(Error::Invariant(_) | Error::Busy(_)) => pause(),
             Err(error) => return Err(error),
         }
     }

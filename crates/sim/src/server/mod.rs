@@ -147,7 +147,8 @@ impl World {
         let (store, reader) = (&mut self.store, &self.reader);
         let took = match self.servers.len() {
             1 => boot::take(&member, extend_ms, store, reader),
-            _ => boot::join(&member, extend_ms, store, reader),
+            // Nothing else happens meanwhile in a world, so there is nothing to pause for.
+            _ => boot::join(&member, extend_ms, store, reader, || ()),
         };
         match took {
             Ok(taken) => {
