@@ -21,7 +21,7 @@ use crate::{Commit, Error, Store, check, failpoint, retention};
 
 /// Statements and open transactions end by then, however short a session is.
 const SHORTEST_LIMIT_MS: i64 = 250;
-/// One step of retention removes no more rows of a table, so that the commit it is part of is not held up for long.
+/// Beyond what was asked for, one step of retention grows no further, so that the commit it is part of is not held up for long.
 const PRUNE_MOST: usize = 20_000;
 
 pub struct Writer {
@@ -236,10 +236,7 @@ impl Writer {
             .pruned
             .is_none_or(|at| at.elapsed() >= self.options.prune_every);
         due.then_some(Prune {
-            limit: self
-                .prune_rows
-                .saturating_mul(self.prune_times)
-                .min(PRUNE_MOST),
+            limit: step_of_retention(self.prune_rows, self.prune_times),
             ..prune
         })
     }
@@ -265,6 +262,11 @@ impl Writer {
             (self.adopt, self.ids) = (true, None);
         }
     }
+}
+
+/// How many rows of a table one step may remove: what was asked for, and more while more is old.
+fn step_of_retention(asked: usize, times: usize) -> usize {
+    asked.saturating_mul(times).min(PRUNE_MOST.max(asked))
 }
 
 const CLOCK: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint";
@@ -361,4 +363,18 @@ pub(super) fn session_row(row: &Row) -> Result<SessionRow, Error> {
         revoked: row.try_get(6)?,
         took: row.try_get::<_, Option<i64>>(8)?.map(WallMs),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_of_retention_grows_to_a_bound_and_never_falls_below_what_was_asked_for() {
+        assert_eq!(step_of_retention(64, 1), 64);
+        assert_eq!(step_of_retention(64, 8), 512);
+        assert_eq!(step_of_retention(64, PRUNE_MOST), PRUNE_MOST);
+        assert_eq!(step_of_retention(80_000, 1), 80_000);
+        assert_eq!(step_of_retention(80_000, 4), 80_000);
+    }
 }
