@@ -1,21 +1,15 @@
 """Drumtower's own rows, by `drumtower bench` as it is.
 
-`bench throughput` starts its workers first, so a burn-down is more jobs than it can take, offered within a second or two:
-the time counts from the first offer to the last handler's end, with the enqueueing inside of it, which the peers are
-spared. Should it keep up with the offer, the figure is a lower bound and is marked. `bench precision` keeps its jobs in
-SQLite, so there is no storm on PostgreSQL.
+`bench backlog` is a burn-down like that of the peers, but for one thing: its time begins before the worker processes are
+started. `bench precision` keeps its jobs in SQLite, so there is no storm on PostgreSQL.
 """
 
 import json
-import math
 import shutil
 
 from .catalog import Subject
 from .shell import NotRun, finish, last_words
 
-# How many times --jobs are offered for a burn-down: as many as it should not be able to take within the offer.
-TIMES = {"sqlite": 15, "postgres": 4}
-MOST_A_SECOND = 150_000
 SETTINGS = {"workers": 2, "capacity": 4000, "connections": 8, "path": "runs:batch every 4 ms"}
 
 
@@ -46,12 +40,9 @@ class Drumtower:
             self.server.discard(url)
 
     def burn(self, url):
-        jobs = self.options.jobs * TIMES[self.subject.server]
-        seconds = math.ceil(jobs / MOST_A_SECOND)
-        said = self._throughput(url, round(jobs / seconds), seconds)
-        took_s = said["completed"] / said["completed_per_s"]
-        return {"jobs": jobs, "seconds": round(took_s, 3), "per_s": said["completed_per_s"],
-                "at_least": said["completed_per_s"] > 0.95 * said["offered_per_s"], **counts(said)}
+        said = self._bench("backlog", "--runs", self.options.jobs, "--workers", SETTINGS["workers"], "--store",
+                           self._store(url))
+        return {"jobs": said["runs"], "seconds": said["took_s"], "per_s": said["completed_per_s"], **counts(said)}
 
     def steady(self, url):
         rate, seconds = self.options.rate, self.options.seconds
@@ -67,9 +58,11 @@ class Drumtower:
                 **counts(said)}
 
     def _throughput(self, url, rate, seconds):
-        store = f"sqlite:{url}/store" if self.subject.server == "sqlite" else url
         return self._bench("throughput", "--rate", rate, "--duration", f"{seconds}s", "--workers",
-                           SETTINGS["workers"], "--path", "batch", "--store", store)
+                           SETTINGS["workers"], "--path", "batch", "--store", self._store(url))
+
+    def _store(self, url):
+        return f"sqlite:{url}/store" if self.subject.server == "sqlite" else url
 
     def _bench(self, scenario, *words):
         """A bench that finds anything lost or doubled fails, but says so in its JSON all the same."""

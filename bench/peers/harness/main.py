@@ -110,8 +110,7 @@ class Run:
         built = next((bench.facts for bench in self.benches.values() if getattr(bench, "facts", None)), None)
         options = {key: getattr(self.options, key) for key in ("jobs", "rate", "seconds", "storm", "rounds", "patience")}
         better = report.better(found)
-        bounds = report.lower_bounds(self.measured)
-        print(report.table(self.subjects, figures, found, wrong, self.not_run, versions, bounds))
+        print(report.table(self.subjects, figures, found, wrong, self.not_run, versions))
         print(f"\nMedians of {options['rounds']} rounds: burn-down of {options['jobs']:,} jobs, steady {options['rate']}/s "
               f"for {options['seconds']} s, storm of {options['storm']:,} jobs. Delays in ms.\n× is Drumtower's burn-down "
               "over the peer's, embedded and on PostgreSQL: above 1 Drumtower is faster, below 1 the peer is.")

@@ -58,8 +58,7 @@ def troubles(measured):
         for what, results in rounds.items():
             for key in TROUBLES:
                 total = sum(result.get(key) or 0 for result in results)
-                # A burn-down of Drumtower is an overload, and what it refuses was never accepted.
-                if total and (what, key) != ("burn", "refused"):
+                if total:
                     found.setdefault(name, []).append(f"{total} {key} ({what})")
     return found
 
@@ -75,12 +74,7 @@ def better(found):
     return lines
 
 
-def lower_bounds(measured):
-    """Whose burn-down was limited by what was offered."""
-    return {name for name, rounds in measured.items() if any(result.get("at_least") for result in rounds.get("burn", []))}
-
-
-def table(subjects, figures, found, wrong, not_run, versions, bounds):
+def table(subjects, figures, found, wrong, not_run, versions):
     head = ["", "store", *(title for _, _, title in COLUMNS), "× sqlite", "× postgres", "exact"]
     rows = [head]
     for subject in subjects:
@@ -90,8 +84,6 @@ def table(subjects, figures, found, wrong, not_run, versions, bounds):
             continue
         own = figures.get(name, {})
         cells = [shown(own.get(what, {}).get(key)) for what, key, _ in COLUMNS]
-        if name in bounds:
-            cells[0] = f"≥{cells[0]}"
         burned = [shown(found.get(name, {}).get(base, {}).get("burn per_s")) for base in BASES]
         exact = "; ".join(wrong.get(name, []) + ([f"not run: {not_run[name]}"] if name in not_run else [])) or "yes"
         rows.append([name + (f" {versions[name]}" if versions.get(name) else ""), subject.server, *cells, *burned, exact])

@@ -114,6 +114,14 @@ impl Setup<'_> {
 impl Fleet {
     /// Starts everything and returns when every worker is connected.
     pub fn start(setup: &Setup<'_>) -> Result<Self> {
+        let mut fleet = Self::start_servers(setup)?;
+        fleet.start_workers(setup)?;
+        fleet.wait_for_workers()?;
+        Ok(fleet)
+    }
+
+    /// Starts the servers and returns when they are ready.
+    pub fn start_servers(setup: &Setup<'_>) -> Result<Self> {
         let began = Instant::now();
         let mut servers = Vec::new();
         let mut targets = Vec::new();
@@ -134,16 +142,20 @@ impl Fleet {
             began,
         };
         fleet.callers = fleet.with_token("operator")?;
-        let mut known = fleet.with_token("worker")?;
+        Ok(fleet)
+    }
+
+    /// Starts the workers, which dial from then on.
+    pub fn start_workers(&mut self, setup: &Setup<'_>) -> Result<()> {
+        let mut known = self.with_token("worker")?;
         for (number, workers) in (1..).zip(setup.shares()) {
             let (host, samples) = setup.start_host(number, workers, &known)?;
-            fleet.hosts.push(host);
-            fleet.samples.push(samples);
+            self.hosts.push(host);
+            self.samples.push(samples);
             // The next one dials another server first.
             known.rotate_left(1);
         }
-        fleet.wait_for_workers()?;
-        Ok(fleet)
+        Ok(())
     }
 
     /// The servers, with a token that lies in their store: the one that each leaves on its machine dies with its process.

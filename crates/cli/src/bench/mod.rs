@@ -4,6 +4,7 @@
 //! ids, and clean up after themselves. The worker that they start is a verb of its own, hidden from the help.
 
 mod audited;
+mod backlog;
 mod database;
 mod figures;
 mod fleet;
@@ -40,6 +41,7 @@ pub enum Bench {
     Throughput(throughput::Throughput),
     Precision(precision::Precision),
     Latency(latency::Latency),
+    Backlog(backlog::Backlog),
     Growth(growth::Growth),
     Soak(soak::Soak),
     Start(start::Start),
@@ -56,6 +58,7 @@ impl Bench {
             Self::Throughput(throughput) => throughput.run(),
             Self::Precision(precision) => precision.run(),
             Self::Latency(latency) => latency.run(),
+            Self::Backlog(backlog) => backlog.run(),
             Self::Growth(growth) => growth.run(),
             Self::Soak(soak) => soak.run(),
             Self::Start(start) => start.run(),

@@ -94,6 +94,17 @@ impl Places {
             made: given.filter(|_| !keep),
         })
     }
+
+    /// Refuses several servers where they have nothing to share.
+    pub fn shared_by(&self, servers: u32) -> Result<()> {
+        match &self.store {
+            None if servers > 1 => Err(Failure::usage(
+                "--servers: several need a database that they share",
+            )
+            .remedy("name an empty one with --store postgres://…")),
+            _ => Ok(()),
+        }
+    }
 }
 
 fn refuse_full(address: &Address, data: &Path) -> Result<()> {

@@ -136,12 +136,7 @@ impl Throughput {
         fleet::make_room(self.workers, self.processes(), self.connections())?;
         interrupt::listen()?;
         let places = Places::new(self.store.as_deref(), self.journals.as_deref(), self.keep)?;
-        if self.servers > 1 && places.store.is_none() {
-            return Err(
-                Failure::usage("--servers: several need a database that they share")
-                    .remedy("name an empty one with --store postgres://…"),
-            );
-        }
+        places.shared_by(self.servers)?;
         let seen = self.look(&places)?;
         let report = self.audit(&places, seen)?;
         super::progress_done();
