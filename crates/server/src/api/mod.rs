@@ -136,14 +136,14 @@ impl Edge {
         }
     }
 
-    /// Reads the tokens again where another server has made one since; false when none has.
+    /// Has the tokens that any server made before the call; false where there are no other servers, or the store cannot be read.
     pub async fn look_for_new_tokens(&self) -> bool {
         if self.cluster.view().is_none() {
             return false;
         }
         let authority = self.authority.clone();
         let read = tokio::task::spawn_blocking(move || authority.refresh_if_changed()).await;
-        matches!(read, Ok(Ok(true)))
+        matches!(read, Ok(Ok(())))
     }
 
     /// Makes a caller with a wrong token wait for its answer.

@@ -80,23 +80,27 @@ impl Authority {
             .unwrap_or_else(PoisonError::into_inner);
         let definitions = self.shared.reader.definitions()?;
         let rows = Arc::new(index(self.shared.reader.tokens()?));
-        self.shared.definitions.store(definitions, Ordering::SeqCst);
         *self
             .shared
             .rows
             .write()
             .unwrap_or_else(PoisonError::into_inner) = rows;
+        // After the rows: whoever finds this count may rely on them.
+        self.shared.definitions.store(definitions, Ordering::SeqCst);
         self.shared.changes.send_modify(|count| *count += 1);
         Ok(())
     }
 
-    /// Reads the tokens again if another server has changed some; false when there is nothing to read. Blocks on the store.
-    pub fn refresh_if_changed(&self) -> Result<bool, drumtower_store::Error> {
+    /// Reads the tokens again unless they are those that the store has. Blocks on the store.
+    ///
+    /// Whoever was refused before asks again after it, whether or not it read anything: somebody else may have done so
+    /// in between.
+    pub fn refresh_if_changed(&self) -> Result<(), drumtower_store::Error> {
         let known = self.shared.definitions.load(Ordering::SeqCst);
         if self.shared.reader.definitions()? == known {
-            return Ok(false);
+            return Ok(());
         }
-        self.refresh().map(|()| true)
+        self.refresh()
     }
 
     /// Ticks after every refresh, for whoever holds a connection open on a token's strength.
@@ -159,15 +163,6 @@ impl Authority {
     pub fn admit_local(&self, operation: Operation) -> Result<Option<Principal>, Denied> {
         let local = self.shared.local.as_ref().ok_or(Denied::UnknownToken)?;
         self.admit_by(operation, || Ok(local.1.clone()))
-    }
-
-    /// Whether it is the token of this machine's own admin, which no other server knows.
-    pub fn is_local(&self, authorization: Option<&str>) -> bool {
-        let local = self.shared.local.as_ref();
-        let given = bearer(authorization).ok().map(digest);
-        local
-            .zip(given)
-            .is_some_and(|((kept, _), given)| bool::from(kept.ct_eq(&given)))
     }
 
     fn authenticate(&self, authorization: Option<&str>) -> Result<Principal, Denied> {

@@ -7,7 +7,9 @@ use drumtower_store::memory::Memory;
 use serde_json::{Value, json};
 
 use crate::client::Client;
+use crate::runs::trigger;
 use crate::server::{PATIENCE, Server, eventually, rand_name};
+use crate::shares::Pair;
 use crate::worker::{Worker, hello};
 
 pub async fn join(memory: &Memory, name: &str) -> Server {
@@ -75,6 +77,28 @@ async fn any_server_answers() {
     refused.problem(422, "invalid_field");
     standby.stop().await;
     owner.stop().await;
+}
+
+/// Of those who show it at once, one has the tokens read again while the others are being refused.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_that_was_just_made_is_good_at_another_server_for_all_who_show_it() {
+    let memory = Memory::new();
+    let one = join(&memory, "one").await;
+    let other = join(&memory, "two").await;
+    for _ in 0..50 {
+        let token = one.token("viewer", None).await;
+        let client = || other.with(Some(&token));
+        let ask = |_| {
+            let client = client();
+            tokio::spawn(async move { client.get("/api/v1/jobs").await.expect(200) })
+        };
+        let asked: Vec<_> = (0..8).map(ask).collect();
+        for answer in asked {
+            answer.await.expect("it was let in");
+        }
+    }
+    other.stop().await;
+    one.stop().await;
 }
 
 #[tokio::test]
@@ -163,25 +187,50 @@ async fn when_the_owner_leaves_callers_see_a_delay_and_no_error() {
 
 #[tokio::test]
 async fn output_and_changes_are_followed_through_any_server() {
-    let memory = Memory::new();
-    let owner = join(&memory, "one").await;
-    let standby = join(&memory, "two").await;
-    let mut lines = standby.admin().lines("/api/v1/changes");
+    let pair = Pair::start().await;
+    let token = pair.one.token("worker", None).await;
+    let mut lines = pair.two.admin().lines("/api/v1/changes");
     let mut heard = async |wanted: &str| {
         let heard = async { while !lines.recv().await.unwrap().contains(wanted) {} };
         tokio::time::timeout(PATIENCE, heard).await.unwrap();
     };
     heard("event: ready").await;
-    let name = rand_name();
-    put(&owner.admin(), &name).await;
-    heard(&name).await;
+    for (second, owner, other) in [(true, &pair.two, &pair.one), (false, &pair.one, &pair.two)] {
+        let (admin, name) = (other.admin(), pair.name_of(second));
+        put(&admin, &name).await;
+        heard(&name).await;
+        let run = trigger(&admin, &name, Value::Null).await;
+        let logs = format!("/api/v1/runs/{run}/logs?follow=true");
+        // Only servers ask for parts: from a caller the mark means nothing.
+        let mark = [("drumtower-own-part", "1")];
+        let mut followed = [admin.lines(&logs), admin.lines_with(&logs, &mark)];
+        let mut told = async |wanted: Option<&str>| {
+            for lines in &mut followed {
+                let line = tokio::time::timeout(PATIENCE, lines.recv()).await.unwrap();
+                let line = line.map(|line| serde_json::from_str::<Value>(&line).unwrap());
+                let words = line.as_ref().map(|line| line["text"].as_str().unwrap());
+                assert_eq!(words, wanted);
+            }
+        };
+        let mut worker = Worker::join_at(&owner.url, &token, hello(&name)).await;
+        let attempt = worker.assignment().await.attempt.unwrap();
+        worker.start(attempt);
+        worker.write(attempt, 1, 1, "one\ntwo\n");
+        told(Some("one\n")).await;
+        told(Some("two\n")).await;
+        worker.write(attempt, 2, 2, "three\n");
+        told(Some("three\n")).await;
+        worker.finish(attempt, wire::Outcome::Succeeded).await;
+        told(None).await;
+    }
     // The stream goes on at the server that it comes from, whoever owns.
-    owner.stop().await;
+    let Pair { one, two, .. } = pair;
+    one.stop().await;
     let name = rand_name();
-    put(&standby.admin(), &name).await;
+    put(&two.admin(), &name).await;
     heard(&name).await;
     drop(lines);
-    standby.stop().await;
+    two.stop().await;
 }
 
 #[tokio::test]
@@ -263,22 +312,20 @@ async fn each_server_tells_who_is_there_and_who_owns_what() {
     owner.stop().await;
 }
 
+/// The cookie of a session of a client's token.
+async fn signed_in(client: &Client) -> String {
+    let answer = client.post("/api/v1/session", &json!({})).await;
+    let cookie = answer.header("set-cookie").split(';').next();
+    cookie.unwrap().to_owned()
+}
+
 #[tokio::test]
 async fn a_session_of_a_token_that_another_server_made_is_known_to_a_server_that_answers_itself() {
     let memory = Memory::new();
     let owner = join(&memory, "one").await;
     let standby = join(&memory, "two").await;
     let token = owner.token("viewer", None).await;
-    let signed_in = owner
-        .with(Some(&token))
-        .post("/api/v1/session", &json!({}))
-        .await;
-    let cookie = signed_in
-        .header("set-cookie")
-        .split(';')
-        .next()
-        .unwrap()
-        .to_owned();
+    let cookie = signed_in(&owner.with(Some(&token))).await;
     let headers = [("cookie", cookie.as_str())];
     // It looks again for tokens once in a while, not at each call.
     let client = standby.with(None);
@@ -289,6 +336,40 @@ async fn a_session_of_a_token_that_another_server_made_is_known_to_a_server_that
     .await;
     standby.stop().await;
     owner.stop().await;
+}
+
+/// Its token is drawn by each server for itself and known to no other.
+#[tokio::test]
+async fn a_session_of_the_machines_own_admin_is_good_for_what_another_server_owns() {
+    let pair = Pair::start().await;
+    let token = pair.one.token("worker", None).await;
+    for (second, owner, other) in [(true, &pair.two, &pair.one), (false, &pair.one, &pair.two)] {
+        let cookie = signed_in(&other.admin()).await;
+        let console = [("cookie", cookie.as_str()), ("x-drumtower-console", "1")];
+        let client = other.with(None);
+        let (name, worker) = (pair.name_of(second), rand_name());
+        put(&other.admin(), &name).await;
+        let path = format!("/api/v1/namespaces/default/jobs/{name}");
+        let pause = format!("{path}/pause");
+        client.call("POST", &pause, &console, None).await.success();
+        let paused = owner.admin().get(&path).await.expect(200);
+        assert_eq!(paused["paused"]["actor"], "local", "{paused}");
+        // One that is known to the owner only.
+        let _worker = Worker::join_at(&owner.url, &token, hello(&worker)).await;
+        for (told, workers) in [
+            ("/api/v1/overview", "workers"),
+            ("/api/v1/workers", "items"),
+        ] {
+            let seen = client.call("GET", told, &console, None).await.expect(200);
+            assert!(
+                seen.get("silent").is_none_or(|it| *it == json!([])),
+                "{seen}"
+            );
+            let mut workers = seen[workers].as_array().unwrap().iter();
+            assert!(workers.any(|it| it["name"] == worker.as_str()), "{seen}");
+        }
+    }
+    pair.stop().await;
 }
 
 #[tokio::test]
