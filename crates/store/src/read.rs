@@ -4,6 +4,7 @@
 //! A read that begins after a commit was acknowledged sees that commit. Listings are bounded and continue from a cursor.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use drumtower_core::model::{
     AuditAction, AuditEntry, AuditId, AuditKind, BackfillId, BackfillRow, BackfillState,
@@ -284,6 +285,11 @@ pub struct Owner {
 pub type CounterRow = ((SegmentId, NamespaceName), Counters);
 
 pub trait Read: Send + Sync {
+    /// Another way to read the same, which does not wait for those who read by this one; `None` where nobody waits long.
+    fn of_the_loop(&self) -> Option<Arc<dyn Read>> {
+        None
+    }
+
     fn meta(&self) -> Result<Meta, Error>;
     fn segments(&self) -> Result<Vec<SegmentRow>, Error>;
     /// Every session that is not revoked, and the database's clock, by which they end.

@@ -309,6 +309,8 @@ impl Engine {
         ChangeSet {
             session: self.session,
             seq: self.taken + 1,
+            // As long as any other commit: it has more rows than most.
+            extend_ms: self.options.session_ms,
             segments: self.segments.given_up(),
             // Whoever looks around sees at once that nobody is behind it.
             revoke: vec![self.session],

@@ -164,6 +164,11 @@ impl Held {
         self.open_since.get_or_insert(next_beat);
     }
 
+    /// Named to all servers from then on, whatever was kept of it before.
+    pub(super) fn open_anew(&mut self, next_beat: u64) {
+        self.open_since = Some(next_beat);
+    }
+
     fn leave_home(&mut self, last_beat: u64) {
         if let Some(home) = self.home.take() {
             self.told.insert(home, last_beat);

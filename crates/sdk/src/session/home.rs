@@ -140,12 +140,13 @@ impl Session {
         }
     }
 
-    /// A link is gone. Its server may come back under another, so what it was told of is named to all.
+    /// A link is gone. Its server may come back under another, so what it was told of is named to all: also what was before, or
+    /// what its home keeps of a heartbeat from then would end it before that server has heard of it.
     pub(super) fn open_told(&mut self, id: LinkId) {
         let next_beat = self.beats.next();
         for held in self.held.values_mut() {
             if held.forget_told(id) {
-                held.open(next_beat);
+                held.open_anew(next_beat);
             }
         }
     }

@@ -98,6 +98,7 @@ pub fn start(
     clock: Arc<dyn Clock>,
 ) -> std::io::Result<Handle> {
     let is_shared = store.is_shared();
+    let reader = reader.of_the_loop().unwrap_or(reader);
     if is_shared {
         options.engine.idle_commit_ms = Some(options.engine.session_ms.unsigned_abs() / 3);
     }

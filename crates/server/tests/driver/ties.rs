@@ -7,6 +7,7 @@ use drumtower_core::change::ChangeSet;
 use drumtower_core::engine::take_over;
 use drumtower_core::model::{Actor, Member, SegmentId, SegmentSet, SessionId, SessionRow, WallMs};
 use drumtower_core::shares::Sight;
+use drumtower_server::driver::boot::{Taken, read};
 use drumtower_server::driver::{self, Handle, SystemClock};
 use drumtower_store::memory::Memory;
 use drumtower_store::{Commit, Error, Read, Store};
@@ -150,4 +151,43 @@ async fn who_took_half_of_what_was_tied_meanwhile_gives_it_up_before_it_works() 
         .collect();
     assert_eq!(given, [(tied, SessionId(0))], "{first:?}");
     taker.stop().await;
+}
+
+/// An owner of everything ties a segment to the first one while its session ends. Whoever revokes it had seen no tie.
+#[test]
+fn nobody_begins_with_the_first_segment_while_what_is_tied_to_it_lies_with_one_who_was_revoked() {
+    let tied = SegmentId(7);
+    let mut memory = Memory::new();
+    let begin = |memory: &mut Memory, name| {
+        let session = memory.begin_session(&member(name), LONG_MS);
+        session.expect("it begins")
+    };
+    let rows = |memory: &Memory, ids: &[SegmentId]| -> Vec<_> {
+        let rows = memory.reader().segments().expect("they are read");
+        rows.into_iter()
+            .filter(|row| ids.contains(&row.id))
+            .collect()
+    };
+    let (gone, taker) = (begin(&mut memory, "gone"), begin(&mut memory, "taker"));
+    let all = rows(&memory, &[SegmentId::HOME, tied]);
+    let wish = ChangeSet {
+        ties: [SegmentId::HOME, tied].into_iter().collect(),
+        ..take_over(gone, 1, LONG_MS, Vec::new(), all)
+    };
+    done(&mut memory, &wish);
+    let home = rows(&memory, &[SegmentId::HOME]);
+    done(&mut memory, &take_over(taker, 1, LONG_MS, vec![gone], home));
+    let begun = |memory: &Memory, segments: &[SegmentId]| {
+        let taken = Taken {
+            session: taker,
+            seq: 1,
+            segments: segments.iter().copied().collect(),
+        };
+        read(&memory.reader(), taken).map(drop)
+    };
+    let refused = begun(&memory, &[SegmentId::HOME]);
+    assert!(matches!(refused, Err(Error::Busy(_))), "{refused:?}");
+    let left = rows(&memory, &[tied]);
+    done(&mut memory, &take_over(taker, 2, LONG_MS, Vec::new(), left));
+    begun(&memory, &[SegmentId::HOME, tied]).expect("it has all of it");
 }

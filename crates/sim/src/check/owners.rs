@@ -217,7 +217,12 @@ fn touched(changes: &ChangeSet) -> SegmentSet {
     let locks = changes.locks.keys().map(|it| it.segment());
     let backfills = changes.backfills.keys().map(|it| it.segment());
     let counters = changes.counters.keys().map(|(segment, _)| *segment);
-    for segment in jobs.chain(locks).chain(backfills).chain(counters) {
+    let rates = changes.rates.keys().map(|gate| match gate.job() {
+        Some(job) => job.segment(),
+        None => SegmentId::HOME,
+    });
+    let owned = jobs.chain(locks).chain(backfills).chain(counters);
+    for segment in owned.chain(rates) {
         segments.insert(segment);
     }
     let shared = changes.queues.len()
@@ -225,6 +230,8 @@ fn touched(changes: &ChangeSet) -> SegmentSet {
         + changes.drains.len()
         + changes.tokens.len()
         + changes.settings.len()
+        + changes.sweeps.len()
+        + usize::from(changes.tz_version.is_some())
         + usize::from(changes.prune.is_some());
     if shared > 0 {
         segments.insert(SegmentId::HOME);

@@ -54,7 +54,7 @@ pub struct Options {
     pub prune_every: Duration,
     /// How long a connection may take to be made, and a read to be answered.
     pub patience: Duration,
-    /// Connections that read at once.
+    /// Connections that read at once, beside those of the server's loop.
     pub readers: usize,
     /// The time-zone data that schedules are computed with. Written when the store is made.
     pub tz_version: String,

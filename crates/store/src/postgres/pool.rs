@@ -1,4 +1,7 @@
 //! Connections that only read, lent for one statement at a time, a bounded number at once.
+//!
+//! Some more are lent only to the server's own loop: however much callers read, it sees that another server is gone, and reads
+//! what it takes over.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -9,11 +12,15 @@ use super::connect::{Link, Runtime, Values};
 use super::target::Target;
 use crate::Error;
 
+/// How many may be lent to the loop beyond those for everybody: for a look around, for reading a share, and for loads.
+const OF_THE_LOOP: usize = 4;
+
 #[derive(Clone)]
 pub struct Pool {
     runtime: Arc<Runtime>,
     target: Target,
     patience: Duration,
+    /// How many may be lent when one is taken by whoever has this.
     most: usize,
     shared: Arc<Shared>,
 }
@@ -48,7 +55,8 @@ impl Drop for Place<'_> {
         state.lent -= 1;
         state.idle.extend(self.well.take());
         drop(state);
-        self.shared.returned.notify_one();
+        // All: the one that is woken might not be one of those who may have it.
+        self.shared.returned.notify_all();
     }
 }
 
@@ -60,6 +68,14 @@ impl Pool {
             patience,
             most: most.max(1),
             shared: Arc::default(),
+        }
+    }
+
+    /// The same connections, and those beyond them.
+    pub fn of_the_loop(&self) -> Self {
+        Self {
+            most: self.most + OF_THE_LOOP,
+            ..self.clone()
         }
     }
 

@@ -94,6 +94,11 @@ fn hash(row: &Row, column: usize) -> Result<IdempotencyHash, Error> {
 }
 
 impl Read for Reader {
+    fn of_the_loop(&self) -> Option<Arc<dyn Read>> {
+        let pool = self.pool.of_the_loop();
+        Some(Arc::new(Self { pool }))
+    }
+
     fn meta(&self) -> Result<Meta, Error> {
         let meta = self.one(migrate::META, &[], migrate::meta)?;
         meta.ok_or_else(|| Error::Corrupt("there is no meta row".to_owned()))

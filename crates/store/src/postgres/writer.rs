@@ -41,6 +41,8 @@ pub struct Writer {
     /// How many times as many they may be. What is old was made by every server, and only one removes it: it takes twice as
     /// much each time that there was more.
     prune_times: usize,
+    /// The last commit failed: the next one goes without.
+    prune_rests: bool,
     pruned: Option<Instant>,
 }
 
@@ -80,6 +82,7 @@ impl Writer {
             partitions: Partitions::default(),
             prune_rows: 0,
             prune_times: 1,
+            prune_rests: false,
             pruned: None,
         }
     }
@@ -231,6 +234,9 @@ impl Writer {
     /// The step of retention that this commit does: those that were put off, in one.
     fn due_prune(&mut self, prune: Option<Prune>) -> Option<Prune> {
         let prune = prune?;
+        if std::mem::take(&mut self.prune_rests) {
+            return None;
+        }
         self.prune_rows = self.prune_rows.saturating_add(prune.limit);
         let due = self
             .pruned
@@ -311,6 +317,8 @@ impl Store for Writer {
         });
         if !matches!(outcome, Ok(Commit::Done)) {
             self.forget();
+            // The same set comes again, and must not fail once more for what retention adds to it.
+            (self.prune_times, self.prune_rests) = (1, true);
         }
         outcome
     }

@@ -2,12 +2,12 @@
 
 use drumtower_core::change::{ChangeSet, Prune, RunChange};
 use drumtower_core::model::{
-    Checkpoint, Retention, Run, RunId, RunState, SegmentId, WallMs, id_floor,
+    Checkpoint, Retention, Run, RunId, RunState, SegmentId, SegmentSet, WallMs, id_floor,
 };
 use drumtower_store::conformance::all_runs;
 use drumtower_store::conformance::sample::{self, job_id};
 use drumtower_store::postgres::{Reader, Target, Writer};
-use drumtower_store::{PrunedRow, Read, RunFilter, Store};
+use drumtower_store::{Error, PrunedRow, Read, RunFilter, Store};
 use drumtower_testpg::Cluster;
 
 use super::{begin, done, fresh, numbered, open, small};
@@ -172,4 +172,27 @@ fn a_job_that_runs_rarely_is_listed_across_partitions_and_empty_parts() {
             );
         }
     }
+}
+
+#[test]
+fn retention_that_takes_too_long_holds_up_no_commit() {
+    let (target, mut writer, reader) = opened();
+    let session = begin(&mut writer);
+    let now = writer.clock().expect("there is a clock");
+    sql(
+        &target,
+        "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(30); RETURN NULL; END $$;
+         CREATE TRIGGER slow BEFORE DELETE ON audit_log FOR EACH STATEMENT EXECUTE FUNCTION slow()",
+    );
+    for seq in [1, 2] {
+        let mut wanted =
+            sample::runs([RunChange::Insert(Box::new(sample::run(0, seq, job_id(1))))]);
+        wanted.prune = prune(now).prune;
+        let wanted = numbered(wanted, session, seq);
+        let first = writer.commit(&wanted);
+        assert!(matches!(first, Err(Error::Busy(_))), "{first:?}");
+        done(writer.commit(&wanted));
+    }
+    let active = reader.active_runs(&SegmentSet::ALL, None, 10);
+    assert_eq!(active.expect("they are read").len(), 2);
 }

@@ -47,10 +47,8 @@ impl Engine {
     ) -> Step {
         let elsewhere = command.segments().without(&self.segments.owned());
         if !elsewhere.is_empty() {
-            if let Command::PutJob { spec, .. } = &command
-                && spec.check().is_ok()
-            {
-                self.tie(&spec.ties());
+            if let Command::PutJob { spec, .. } = &command {
+                self.bring_together(spec);
             }
             let reply = Err(Refusal::Elsewhere(Box::new(elsewhere)));
             self.effect(Effect::Reply { ticket, reply });

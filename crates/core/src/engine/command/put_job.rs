@@ -42,6 +42,19 @@ impl Engine {
         Ok(reply)
     }
 
+    /// Ties what a definition needs together, so that the next look brings it to one server. Left to the owner of the first
+    /// segment, for whom what is tied is meant, and for a definition only that is not refused whoever puts it: a tie is never
+    /// undone.
+    pub(super) fn bring_together(&mut self, spec: &JobSpec) {
+        let may_be_put = || {
+            let mut spec = spec.clone();
+            spec.check().is_ok() && self.complete(&mut spec).is_ok()
+        };
+        if self.owns(SegmentId::HOME) && may_be_put() {
+            self.tie(&spec.ties());
+        }
+    }
+
     fn create_job(&mut self, now: Now, actor: &Actor, spec: JobSpec) -> Answer {
         let segment = SegmentId::of(spec.namespace.as_str(), spec.name.as_str());
         let id = self.segments.job_id(segment, now.wall);

@@ -281,6 +281,64 @@ fn credit_that_lies_elsewhere_is_asked_for_once() {
     assert_eq!(wants(world.commit()), 1, "one was given out, and one waits");
 }
 
+/// What others had has all come here; they still have workers, whose credit lies with them.
+#[test]
+fn who_owns_everything_asks_for_credit_too_where_others_may_have_it() {
+    let mut world = world();
+    assert!(world.engine.owned().is_all());
+    world.put(noop("a"));
+    world.event(1, WorkerEvent::Connected(hello(7, 1, 4)));
+    world.beat(1, 1, 0, vec![]);
+    world.commit();
+    world.step(Input::Command {
+        ticket: Ticket(77),
+        actor: Actor::new("tester"),
+        command: Command::TriggerRuns {
+            triggers: vec![Trigger::of(job_ref("a"))],
+        },
+    });
+    let told = sent(world.commit());
+    let wants = |it: &ToWorker| matches!(it, ToWorker::Want { weight: 1 });
+    assert!(told.iter().any(wants), "{told:?}");
+}
+
+/// Who puts what is refused anyway, or asks a server that does not have the first segment, leaves no tie behind.
+#[test]
+fn only_what_may_be_put_is_tied_and_only_by_the_owner_of_the_first_segment() {
+    let queued = |timeout: &str| {
+        let job = serde_json::json!({
+            "kind": "Job", "name": "b", "queue": "q", "timeout": timeout,
+            "task": {"handler": {"name": "noop"}}
+        });
+        let spec = serde_json::from_value(job).expect("a job");
+        Command::PutJob {
+            spec: Box::new(spec),
+            condition: Condition::Any,
+        }
+    };
+    let tied = |world: &World| world.tables.ties.contains(SegmentId::of("default", "b"));
+    let mut away = world();
+    let home: SegmentSet = [SegmentId::HOME].into_iter().collect();
+    away.move_segments(home, SegmentSet::NONE);
+    assert!(matches!(
+        away.command(queued("1m")),
+        Err(Refusal::Elsewhere(_))
+    ));
+    assert!(!tied(&away));
+    let mut world = world();
+    world.move_segments(segment_of("b"), SegmentSet::NONE);
+    assert!(matches!(
+        world.command(queued("0s")),
+        Err(Refusal::Elsewhere(_))
+    ));
+    assert!(!tied(&world));
+    assert!(matches!(
+        world.command(queued("1m")),
+        Err(Refusal::Elsewhere(_))
+    ));
+    assert!(tied(&world));
+}
+
 #[test]
 fn a_command_about_what_went_is_refused_whole() {
     let mut world = world();

@@ -34,7 +34,7 @@ impl Engine {
     /// asked at once: the others are when they are heard of next.
     pub(in super::super) fn want_credit_of_hungry_lines(&mut self) {
         let hungry = self.lines.take_hungry();
-        if self.segments.owned().is_all() {
+        if self.is_alone() {
             return;
         }
         for line in hungry {
@@ -47,12 +47,18 @@ impl Engine {
 
     /// A worker is heard of: runs may wait that it has given no credit for.
     pub(super) fn want_credit_for_lines(&mut self, process: ProcessId) {
-        if !self.segments.owned().is_all()
+        if !self.is_alone()
             && let Some(worker) = self.fleet.get(process)
         {
             let weight = worker.heaviest_waiting(&self.lines);
             self.want_credit(process, weight);
         }
+    }
+
+    /// Whether no other server can have credit. One that owns everything is not alone on a store that it shares: what all others
+    /// had may have come to it, and they still have workers.
+    fn is_alone(&self) -> bool {
+        self.options.idle_commit_ms.is_none()
     }
 
     fn want_credit(&mut self, process: ProcessId, weight: u32) {

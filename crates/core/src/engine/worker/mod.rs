@@ -34,7 +34,11 @@ impl Engine {
             WorkerEvent::Heartbeat(heartbeat) => self.heartbeat(now, process, stream, heartbeat),
             WorkerEvent::Granted { total } => self.grant(process, total),
             WorkerEvent::Recalled { id, stays } => self.recall(process, stream, id, stays),
-            WorkerEvent::Started { attempt, at } => self.start_attempt(now, process, attempt, at),
+            WorkerEvent::Started { attempt, at } => {
+                if !self.is_for_another(process, attempt) {
+                    self.start_attempt(now, process, attempt, at);
+                }
+            }
             WorkerEvent::Finished(finished) => self.finish_attempt(now, process, stream, finished),
             WorkerEvent::Refused { attempt, reason } => {
                 self.refuse_attempt(now, process, attempt, &reason)

@@ -95,7 +95,7 @@ impl Life<'_> {
 
     /// How long the loop may sleep before the next look.
     pub(super) fn until_look(&self) -> Option<Duration> {
-        let idle = self.shares.looking || !self.around.is_shared;
+        let idle = self.shares.looking || !self.around.is_shared || self.stopping.is_some();
         let passed = self.shares.looked_at.map(|at| at.elapsed());
         (!idle).then(|| LOOK_EVERY.saturating_sub(passed.unwrap_or(LOOK_EVERY)))
     }
