@@ -472,9 +472,10 @@ fn router(edge: Edge) -> Router {
         }
     }
     let to_whom_it_means = from_fn_with_state(cluster.clone(), cluster::forward_rpc);
+    let first_of_all = from_fn_with_state(edge.clone(), grpc::guard);
     let facts = cluster::facts(cluster.clone(), edge.handle.clone(), edge.stopping.clone());
     api::router(edge)
-        .merge(streams.layer(to_whom_it_means))
+        .merge(streams.layer(to_whom_it_means).layer(first_of_all))
         .merge(calls)
         .merge(facts)
         .layer(from_fn_with_state(cluster, cluster::introduce))

@@ -8,12 +8,14 @@
 //!
 //! Whoever is asked again tells everything from the beginning. What was printed is known by when it was written: the times of
 //! one attempt are of one worker's clock. Some of it may be missing the second time, because it lies with a server that is away, so
-//! nothing is counted but what has the very time of the last that was printed.
+//! nothing is counted but what has the very time of the last that was printed. While nothing was printed there is nothing to know
+//! it by, and a caller that wishes for the last lines only has to say so again ([`Reach`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::client::{Call, Client};
@@ -25,17 +27,50 @@ const RETURN: Duration = Duration::from_secs(60);
 const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
-/// Prints the output that `call` asks for until the run has ended. The call is told whether it is the first.
+/// What has come of the output when it is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asking {
+    First,
+    /// It was asked for before, and none of it was printed.
+    Again,
+    /// Some was printed.
+    On,
+}
+
+/// How far back the output is wished for.
+pub struct Reach {
+    /// Only so many lines from the end of what there is.
+    pub tail: Option<u32>,
+    pub since: Option<Timestamp>,
+    /// When it was first asked for.
+    pub asked: Timestamp,
+}
+
+impl Reach {
+    /// What to ask for as `tail` and `since`.
+    pub fn at(&self, asking: Asking) -> (Option<u32>, Option<Timestamp>) {
+        match (asking, self.tail) {
+            // All of it is needed, to find what was printed in it.
+            (Asking::On, _) => (None, self.since),
+            // The last none of what there is by now would leave out what was written meanwhile. Which that is, is told by two
+            // clocks: this machine's, and the worker's for what it writes.
+            (Asking::Again, Some(0)) => (None, self.since.max(Some(self.asked))),
+            (Asking::First | Asking::Again, tail) => (tail, self.since),
+        }
+    }
+}
+
+/// Prints the output that `call` asks for until the run has ended.
 pub fn follow(
     client: &Client,
-    call: impl Fn(bool) -> Call,
+    call: impl Fn(Asking) -> Call,
     mut print: impl FnMut(&Value) -> Result<()>,
 ) -> Result<()> {
     let mut printed = Printed::default();
-    let (mut answered, mut pause, mut is_first) = (Instant::now(), SHORTEST_PAUSE, true);
+    let (mut answered, mut pause, mut asking) = (Instant::now(), SHORTEST_PAUSE, Asking::First);
     loop {
         let mut telling = printed.tell();
-        let asked = client.lines(call(is_first));
+        let asked = client.lines(call(asking));
         let is_answered = asked.is_ok();
         let ended = asked.and_then(|records| {
             for record in records {
@@ -52,13 +87,15 @@ pub fn follow(
         });
         printed = telling.printed;
         if is_answered {
-            (answered, is_first) = (Instant::now(), false);
+            (answered, asking) = (Instant::now(), printed.asking());
         }
         match ended {
             Ok(true) => return Ok(()),
             Ok(false) => {}
             // Whoever was never answered has named a wrong server.
-            Err(failure) if is_first || failure.exit != Exit::Unavailable => return Err(failure),
+            Err(failure) if asking == Asking::First || failure.exit != Exit::Unavailable => {
+                return Err(failure);
+            }
             Err(failure) if answered.elapsed() > RETURN => return Err(failure),
             Err(_) => {}
         }
@@ -95,6 +132,14 @@ impl Printed {
         Telling {
             before: self.clone(),
             printed: self,
+        }
+    }
+
+    /// How to ask next. Notes say nothing of how far the output was printed.
+    fn asking(&self) -> Asking {
+        match self.last.is_empty() {
+            true => Asking::Again,
+            false => Asking::On,
         }
     }
 
@@ -168,9 +213,15 @@ impl Telling {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+    use std::io::{BufRead, BufReader, Write};
+    use std::net::TcpListener;
+
+    use drumtower_sdk::tls::Trust;
     use serde_json::json;
 
     use super::*;
+    use crate::connect::Target;
 
     fn record(attempt: u64, stream: &str, ms: u32, text: &str) -> Value {
         let ts = format!("2026-11-19T04:00:00.{ms:03}Z");
@@ -239,5 +290,92 @@ mod tests {
         let again = [later.clone(), record(1, "stdout", 6, "x"), back];
         let told = printed(&[std::slice::from_ref(&later), &again]);
         assert_eq!(told[1], ["x", "the clock was set back\n"]);
+    }
+
+    /// A server that answers one call after another with these records; after those that are not `whole` it breaks off.
+    fn telling(answers: Vec<(Vec<Value>, bool)>) -> Client {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        std::thread::spawn(move || {
+            for (records, whole) in answers {
+                let (stream, _) = listener.accept().expect("a call");
+                let lines = BufReader::new(&stream).lines();
+                // The request has no body.
+                let is_read = lines
+                    .map(|line| line.expect("a line"))
+                    .any(|line| line.is_empty());
+                assert!(is_read);
+                let lines = records.iter().map(|record| format!("{record}\n"));
+                let body: String = lines.collect();
+                let promised = body.len() + usize::from(!whole);
+                write!(
+                    &stream,
+                    "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {promised}\r\n\r\n{body}"
+                )
+                .expect("it is written");
+            }
+        });
+        Client::to(Target {
+            url,
+            token: None,
+            trust: Trust::default(),
+        })
+    }
+
+    #[test]
+    fn who_asks_again_says_whether_anything_was_printed() {
+        let again = json!({"stream": "note", "text": "ask again", "again": true});
+        let note = record(1, "note", 0, "some of it is away\n");
+        let (one, two) = (
+            record(1, "stdout", 1, "one\n"),
+            record(1, "stdout", 2, "two\n"),
+        );
+        let client = telling(vec![
+            // It breaks after its head.
+            (vec![], false),
+            (vec![note.clone(), again], true),
+            (vec![note, one.clone()], false),
+            (vec![one, two], true),
+        ]);
+        let (asked, mut shown) = (RefCell::new(Vec::new()), Vec::new());
+        let call = |asking| {
+            asked.borrow_mut().push(asking);
+            Call::get("/")
+        };
+        let followed = follow(&client, call, |record| {
+            shown.push(text(record, "text"));
+            Ok(())
+        });
+        assert!(followed.is_ok());
+        assert_eq!(shown, ["some of it is away\n", "one\n", "two\n"]);
+        use Asking::{Again, First, On};
+        assert_eq!(asked.into_inner(), [First, Again, Again, On]);
+    }
+
+    #[test]
+    fn the_last_lines_are_wished_for_until_some_are_printed() {
+        let at = |second| Timestamp::from_second(second).expect("an instant");
+        let asked = |tail, since: Option<i64>, asking| {
+            let reach = Reach {
+                tail,
+                since: since.map(at),
+                asked: at(100),
+            };
+            let (tail, since) = reach.at(asking);
+            (tail, since.map(Timestamp::as_second))
+        };
+        for since in [None, Some(50), Some(150)] {
+            for tail in [None, Some(0), Some(20)] {
+                assert_eq!(asked(tail, since, Asking::First), (tail, since));
+                assert_eq!(asked(tail, since, Asking::On), (None, since));
+            }
+            for tail in [None, Some(20)] {
+                assert_eq!(asked(tail, since, Asking::Again), (tail, since));
+            }
+        }
+        // The last none of what there is once more would leave out what was written in between.
+        assert_eq!(asked(Some(0), None, Asking::Again), (None, Some(100)));
+        assert_eq!(asked(Some(0), Some(50), Asking::Again), (None, Some(100)));
+        assert_eq!(asked(Some(0), Some(150), Asking::Again), (None, Some(150)));
     }
 }

@@ -3,8 +3,10 @@
 use std::io::{IsTerminal, Write};
 
 use clap::{Args, ValueEnum};
+use jiff::SignedDuration;
 use serde_json::Value;
 
+use super::following::{Asking, Reach};
 use super::path;
 use super::{escapes, following};
 use crate::client::{Call, Client};
@@ -89,12 +91,17 @@ impl Logs {
         });
         let case = if self.ignore_case { "(?i)" } else { "" };
         let grep = self.grep.as_ref().map(|grep| format!("{case}{grep}"));
-        // The same instant for whoever is asked again.
-        let since = self.since.map(Moment::instant);
-        let call = |is_first: bool| {
+        // The same instants for whoever is asked again.
+        let reach = Reach {
+            tail: self.tail,
+            since: self.since.map(Moment::instant),
+            asked: Moment::Offset(SignedDuration::ZERO).instant(),
+        };
+        let call = |asking| {
+            let (tail, since) = reach.at(asking);
             Call::get(format!("{}/logs", path(&self.run)))
                 .query("follow", self.follow)
-                .maybe("tail", self.tail.filter(|_| is_first))
+                .maybe("tail", tail)
                 .maybe("since", since)
                 .maybe("grep", grep.as_ref())
                 .maybe("attempt", self.attempt)
@@ -124,13 +131,13 @@ impl Logs {
     fn each(
         &self,
         client: &Client,
-        call: impl Fn(bool) -> Call,
+        call: impl Fn(Asking) -> Call,
         mut print: impl FnMut(&Value) -> Result<()>,
     ) -> Result<()> {
         if self.follow {
             return following::follow(client, call, print);
         }
-        for record in client.lines(call(true))? {
+        for record in client.lines(call(Asking::First))? {
             print(&record?)?;
         }
         Ok(())

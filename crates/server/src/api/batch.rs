@@ -237,9 +237,17 @@ impl Work for Apart<'_> {
         struct Told {
             runs: Vec<Box<RawValue>>,
         }
+        #[derive(Deserialize)]
+        struct Refused {
+            problem: Option<serde_json::Value>,
+        }
         let Told { runs } = spread::parse(answer)?;
-        let done = runs.into_iter().map(|run| Ok(Made::Told(run)));
-        Ok(done.map(spread::Settled::Done).collect())
+        let settled = runs.into_iter().map(|run| {
+            let refused: Option<Refused> = serde_json::from_str(run.get()).ok();
+            let problem = refused.and_then(|refused| refused.problem);
+            spread::settled(Ok(Made::Told(run)), problem.as_ref())
+        });
+        Ok(settled.collect())
     }
 
     fn failed(&self, _: usize, problem: Problem) -> Settled {

@@ -351,7 +351,10 @@ impl Work for Deeds<'_> {
         let settled = places
             .iter()
             .map(|place| match told.remove(self.name(*place)) {
-                Some(item) => spread::settled(item, |item| item.problem.as_ref()),
+                Some(item) => {
+                    let problem = item.problem.clone();
+                    spread::settled(item, problem.as_ref())
+                }
                 None => {
                     let detail = "it has changed since it was chosen: look at it and try again";
                     Settled::Done(self.failed(*place, Problem::new(Kind::Stale, detail)))

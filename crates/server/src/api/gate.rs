@@ -80,12 +80,13 @@ async fn answer(
     if edge.cluster.view().is_none() || !operation.rests_on().may_be_elsewhere() {
         return admitted(edge, operation, namespace, request, next).await;
     }
-    let local = edge.authority.is_local(authorization(request.headers()));
     let (head, body) = request.into_parts();
     // A body is held for those only who may ask.
-    if let Err(problem) = admit(&edge, operation, &head).await {
-        return problem.into_response();
-    }
+    let principal = match admit(&edge, operation, &head).await {
+        Ok(principal) => principal,
+        Err(problem) => return problem.into_response(),
+    };
+    let local = principal.is_some_and(|principal| principal.is_local());
     let body = match body::whole(&head.headers, body, body::BATCH).await {
         Ok(body) => body,
         Err(problem) => return problem.into_response(),

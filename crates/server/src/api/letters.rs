@@ -486,7 +486,10 @@ impl Work for Deeds<'_> {
         let settled = places.iter().map(|place| {
             let run = self.run(*place);
             match told.remove(&run) {
-                Some(item) => spread::settled(item, |item| item.problem.as_ref()),
+                Some(item) => {
+                    let problem = item.problem.clone();
+                    spread::settled(item, problem.as_ref())
+                }
                 None => Settled::Done(self.failed(*place, Refusal::NoSuchLetter(run).into())),
             }
         });

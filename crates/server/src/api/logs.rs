@@ -99,11 +99,7 @@ pub async fn read(
         // It is written there.
         edge.at_owner(id.segment())?;
     }
-    let shown = headers.get(header::AUTHORIZATION);
-    let shown = shown.and_then(|it| it.to_str().ok());
-    let is_local = || edge.authority.is_local(shown);
-    let local = vouched.map_or_else(is_local, |caller| caller.local);
-    let shown = peer.map(|Extension(peer)| InTheNameOf::new(&headers, peer, local));
+    let shown = peer.map(|Extension(peer)| InTheNameOf::new(&headers, peer, principal.is_local()));
     let parts = Parts::of(&edge, &run, shown).await?;
     if run.state.is_terminal() && all_expired(&edge, &run, &wish).await? {
         let wanted = run.attempts.iter().filter(|attempt| wish.wants(attempt));

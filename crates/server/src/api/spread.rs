@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use axum::body::{self, Bytes};
+use axum::body::{Bytes, to_bytes};
 use axum::http::StatusCode;
 use drumtower_core::model::SegmentId;
 use futures_util::future::{join, join_all};
@@ -15,6 +15,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::time::Instant;
 
+use super::body::BATCH;
 use super::problem::{Kind, Problem};
 use super::{Edge, internal};
 use crate::cluster::{self, Errand, Held, Next, OWNER_WITHIN, Said};
@@ -29,14 +30,29 @@ pub enum Settled<T> {
     Elsewhere(T),
     /// Another server may have done it, and would know it again; this is told if none says so.
     Unanswered(T),
+    /// Nothing was done this time, and it is not worth another: this server ends or has too much to do.
+    Undone(T),
 }
 
 impl<T> Settled<T> {
-    /// As `problem` says, in the words of `told`.
+    /// As `problem` of this server says, in the words of `told`.
     pub fn refused(problem: Problem, told: impl FnOnce(Problem) -> T) -> Self {
-        match problem.elsewhere {
-            Some(_) => Self::Elsewhere(told(problem)),
-            None => Self::Done(told(problem)),
+        match problem.kind {
+            _ if problem.elsewhere.is_some() => Self::Elsewhere(told(problem)),
+            // Its segments are on the move, or another server is about to take them.
+            Kind::NotReady => Self::Elsewhere(told(problem)),
+            Kind::Stopping | Kind::Overloaded => Self::Undone(told(problem)),
+            _ => Self::Done(told(problem)),
+        }
+    }
+
+    /// As a problem of that kind says that another server told, in the words of `told`. One that ends leaves its segments to
+    /// the next.
+    fn refused_there(kind: Option<Kind>, told: T) -> Self {
+        match kind {
+            Some(Kind::NotReady | Kind::Stopping) => Self::Elsewhere(told),
+            Some(Kind::Overloaded) => Self::Undone(told),
+            _ => Self::Done(told),
         }
     }
 }
@@ -44,14 +60,19 @@ impl<T> Settled<T> {
 impl<T> Settled<T> {
     fn told(self) -> T {
         match self {
-            Self::Done(told) | Self::Elsewhere(told) | Self::Unanswered(told) => told,
+            Self::Done(told)
+            | Self::Elsewhere(told)
+            | Self::Unanswered(told)
+            | Self::Undone(told) => told,
         }
     }
 
-    /// That nobody took it this time does not undo what may have been done before.
+    /// That nobody did it this time does not undo what may have been done before.
     fn after(self, before: Option<Self>) -> Self {
         match (self, before) {
             (Self::Elsewhere(_), Some(Self::Unanswered(told))) => Self::Unanswered(told),
+            (Self::Undone(_), Some(Self::Unanswered(told))) => Self::Done(told),
+            (Self::Undone(told), _) => Self::Done(told),
             (settled, _) => settled,
         }
     }
@@ -150,6 +171,13 @@ async fn ask<W: Work>(
         told.collect::<Vec<_>>()
     };
     let Part { held, again } = match work.part(errand, places) {
+        // Said in full it may be more than a request may hold.
+        Ok(part) if part.held.body_bytes() > BATCH && places.len() > 1 => {
+            let (some, others) = places.split_at(places.len() / 2);
+            let mut told = Box::pin(ask(edge, errand, work, address, some)).await;
+            told.extend(Box::pin(ask(edge, errand, work, address, others)).await);
+            return told;
+        }
         Ok(part) => part,
         Err(problem) => {
             return all(&|place| Settled::Done(work.failed(place, problem.clone())));
@@ -162,7 +190,7 @@ async fn ask<W: Work>(
         Said::CutOff(_) => return all(&unanswered),
         Said::Answer(response) => {
             let status = response.status();
-            let answer = body::to_bytes(response.into_body(), ANSWER_BYTES).await;
+            let answer = to_bytes(response.into_body(), ANSWER_BYTES).await;
             let read = match answer {
                 Ok(answer) if status.is_success() => work.read(&answer, places),
                 Ok(answer) => Err(refusal(status, &answer)),
@@ -175,7 +203,10 @@ async fn ask<W: Work>(
                     let problem = internal(&"another server told of other things than asked for");
                     Settled::Done(work.failed(place, problem))
                 }),
-                Err(problem) => all(&|place| Settled::Done(work.failed(place, problem.clone()))),
+                Err(problem) => all(&|place| {
+                    let told = work.failed(place, problem.clone());
+                    Settled::refused_there(Some(problem.kind), told)
+                }),
             };
         }
     };
@@ -211,12 +242,49 @@ pub fn parse<T: DeserializeOwned>(answer: &Bytes) -> Result<T, Problem> {
     })
 }
 
-/// What another server told of one thing. One that it refused as another's may be tried again.
-pub fn settled<T>(told: T, problem: impl FnOnce(&T) -> Option<&Value>) -> Settled<T> {
-    let code = problem(&told).and_then(|problem| problem["code"].as_str());
-    let moved = code.and_then(Kind::of_code) == Some(Kind::NotReady);
-    match moved {
-        true => Settled::Elsewhere(told),
-        false => Settled::Done(told),
+/// What another server told of one thing, with the problem in it if it came to nothing. One that it refused as another's may
+/// be tried again.
+pub fn settled<T>(told: T, problem: Option<&Value>) -> Settled<T> {
+    let code = problem.and_then(|problem| problem["code"].as_str());
+    let kind = code.and_then(Kind::of_code);
+    Settled::refused_there(kind, told)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(settled: Settled<&str>) -> (bool, &str) {
+        (matches!(settled, Settled::Done(_)), settled.told())
+    }
+
+    #[test]
+    fn what_may_have_been_done_is_not_told_as_undone() {
+        let before = || Some(Settled::Unanswered("unknown"));
+        assert_eq!(
+            told(Settled::Elsewhere("not mine").after(before())),
+            (false, "unknown")
+        );
+        assert_eq!(
+            told(Settled::Undone("stopping").after(before())),
+            (true, "unknown")
+        );
+        assert_eq!(told(Settled::Done("made").after(before())), (true, "made"));
+        assert_eq!(
+            told(Settled::Undone("stopping").after(None)),
+            (true, "stopping")
+        );
+    }
+
+    #[test]
+    fn who_is_not_ready_or_ends_leaves_it_to_another() {
+        let there = |kind| Settled::refused_there(Some(kind), ());
+        for kind in [Kind::NotReady, Kind::Stopping] {
+            assert!(matches!(there(kind), Settled::Elsewhere(())), "{kind:?}");
+        }
+        assert!(matches!(there(Kind::NoSuchJob), Settled::Done(())));
+        let here = |kind| Settled::refused(Problem::new(kind, "why"), drop);
+        assert!(matches!(here(Kind::NotReady), Settled::Elsewhere(())));
+        assert!(matches!(here(Kind::Stopping), Settled::Undone(())));
     }
 }

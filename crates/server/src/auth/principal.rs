@@ -46,6 +46,11 @@ pub enum Denied {
 }
 
 impl Principal {
+    /// Whether it is this machine's own admin, whom no other server knows.
+    pub fn is_local(&self) -> bool {
+        self.token.is_none()
+    }
+
     /// Whether it may act in the namespace it named.
     pub fn enter(&self, given: &NamespaceName) -> Result<(), Denied> {
         match &self.namespace {

@@ -29,6 +29,7 @@ impl Operation {
             | Self::PutCalendar
             | Self::PutQueue
             | Self::PutSetting
+            | Self::PutInstallationSetting
             | Self::PauseJob
             | Self::ResumeJob
             | Self::PauseQueue

@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::extract::Request;
+use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use drumtower_core::model::SegmentSet;
@@ -70,6 +71,7 @@ impl Cluster {
                     let response = here(request).await;
                     match self.undone(&response) {
                         Some(missing) => needs.learn(&missing.0),
+                        None if is_unknown && says_undone(&response) => break,
                         None => return response,
                     }
                 }
@@ -77,6 +79,7 @@ impl Cluster {
                     held.number(repeats);
                     let again = held.may_be_repeated(repeats);
                     match held.send(self, &address, again).await {
+                        Said::Answer(response) if is_unknown && says_undone(&response) => break,
                         Said::Answer(response) => return response,
                         Said::NotMine(missing) => {
                             needs.learn(&missing.0);
@@ -131,4 +134,11 @@ impl Cluster {
             () = tokio::time::sleep(AGAIN_AFTER) => {}
         }
     }
+}
+
+/// Whether an answer tells its caller that nothing was done: the server has too much to do, ends, or is not ready. It speaks of
+/// this time, and not of the time before.
+fn says_undone(response: &Response) -> bool {
+    let status = response.status();
+    status == StatusCode::TOO_MANY_REQUESTS || status == StatusCode::SERVICE_UNAVAILABLE
 }

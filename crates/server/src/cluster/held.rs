@@ -10,11 +10,10 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, Method, Uri, header};
+use axum::http::{HeaderMap, HeaderName, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures_util::future::join_all;
-use hyper::body::Incoming;
 
 use super::Cluster;
 use super::link::Failure;
@@ -57,8 +56,10 @@ impl Held {
             headers.remove(name);
         }
         headers.remove(header::CONTENT_LENGTH);
-        headers.remove(HEADER);
-        headers.remove(numbered::HEADER);
+        // What only a server says, and what the caller may not be taken for.
+        for name in [&HEADER, &numbered::HEADER, &super::part::OWN_PART] {
+            headers.remove(name);
+        }
         let peer = head.extensions.get::<Peer>();
         let caller = peer.map(|peer| Caller {
             address: peer.address.ip(),
@@ -141,6 +142,10 @@ impl Held {
         self.only_reads() || by_nature
     }
 
+    pub fn body_bytes(&self) -> usize {
+        self.body.len()
+    }
+
     pub fn only_reads(&self) -> bool {
         self.head.method.is_safe()
     }
@@ -199,7 +204,7 @@ impl Errand {
                             .ok()
                     }
                     // It says that there is no such thing, which is its part of the answer.
-                    Said::Answer(response) if response.status().is_client_error() => {
+                    Said::Answer(response) if response.status() == StatusCode::NOT_FOUND => {
                         Some(Bytes::new())
                     }
                     Said::Answer(_) | Said::NotMine(_) | Said::Nothing(_) | Said::CutOff(_) => None,
@@ -253,8 +258,7 @@ const OF_A_CONNECTION: [HeaderName; 6] = [
     HeaderName::from_static("keep-alive"),
 ];
 
-pub fn returned(answer: http::Response<Incoming>) -> Response {
-    let mut answer = answer.map(Body::new);
+pub fn returned(mut answer: Response) -> Response {
     for name in OF_A_CONNECTION {
         answer.headers_mut().remove(name);
     }

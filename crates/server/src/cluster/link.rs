@@ -3,9 +3,7 @@
 //! Requests share a pool of HTTP/1 connections. A worker's stream has a connection of its own: it lives long, and many of
 //! them on one would wait for each other.
 //!
-//! An answer may take as long as the other needs, for some requests wait there. But a machine that is gone, frozen or cut off
-//! answers nothing for as long as the system goes on sending, which is a quarter of an hour. So while an answer is awaited the
-//! other is asked, over a connection of its own, whether it is there; one that is silent twice in a row is given up.
+//! Whoever goes silent while it owes an answer, or the rest of one, is given up ([`Pulses`]).
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,7 +14,6 @@ use std::time::Duration;
 
 use axum::body::Body;
 use http::{Request, Response, Uri, header};
-use hyper::body::Incoming;
 use hyper::client::conn::{http1, http2};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::{Connected, Connection};
@@ -31,14 +28,13 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tower::Service;
 
+use super::pulse::Pulses;
+use super::rest::Rest;
+
 /// A server that is there answers within milliseconds; one whose machine is gone does not at all.
 const CONNECT_WITHIN: Duration = Duration::from_secs(2);
 const IDLE: Duration = Duration::from_secs(30);
-/// How often whoever owes an answer is asked whether it is there, and how soon it has to say so.
-const DOUBT_EVERY: Duration = Duration::from_secs(3);
-const ALIVE_WITHIN: Duration = Duration::from_secs(2);
-/// Silent so often in a row, it is given up: a busy machine may miss one.
-const SILENT_TIMES: u32 = 2;
+const SILENT: &str = "it is silent, also to who asks whether it is there";
 /// How a worker's stream notices that the other server is gone.
 const PING_EVERY: Duration = Duration::from_secs(3);
 const WINDOW_BYTES: u32 = 4 * 1024 * 1024;
@@ -63,7 +59,7 @@ impl std::fmt::Display for Failure {
 pub struct Links {
     pool: Client<Connector, Body>,
     ca: Option<PathBuf>,
-    doubt_every: Duration,
+    pulses: Pulses,
 }
 
 impl Links {
@@ -78,56 +74,37 @@ impl Links {
         Self {
             pool,
             ca,
-            doubt_every: DOUBT_EVERY,
+            pulses: Pulses::default(),
         }
     }
 
     /// Sends a request whose URI names the server.
-    pub async fn ask(&self, request: Request<Body>) -> Result<Response<Incoming>, Failure> {
+    pub async fn ask(&self, request: Request<Body>) -> Result<Response<Body>, Failure> {
         let server = request.uri().clone();
-        tokio::select! {
+        let answer = tokio::select! {
             answer = self.pool.request(request) => answer.map_err(|error| {
                 let words = told(&error);
                 match error.is_connect() {
                     true => Failure::NotReached(words),
                     false => Failure::CutOff(words),
                 }
-            }),
-            () = self.silent(&server) => {
-                Err(Failure::CutOff("it is silent, also to who asks whether it is there".to_owned()))
-            }
-        }
+            })?,
+            () = self.silent(&server) => return Err(Failure::CutOff(SILENT.to_owned())),
+        };
+        Ok(answer.map(|rest| Body::new(Rest::new(rest, self.silent(&server)))))
     }
 
     /// Until the server does not even say that it is there.
-    async fn silent(&self, server: &Uri) {
-        let mut silent = 0;
-        while silent < SILENT_TIMES {
-            tokio::time::sleep(self.doubt_every).await;
-            let alive = tokio::time::timeout(ALIVE_WITHIN, self.is_there(server)).await;
-            silent = match alive {
-                Ok(Ok(())) => 0,
-                Ok(Err(_)) | Err(_) => silent + 1,
-            };
-        }
-    }
-
-    /// Asks for what every server answers to everybody, whatever it answers.
-    async fn is_there(&self, server: &Uri) -> io::Result<()> {
-        let socket = connect(server.clone(), self.ca.clone(), b"http/1.1").await?;
-        let shaken = http1::handshake(socket).await.map_err(io::Error::other)?;
-        let (mut sender, connection) = shaken;
-        let host = server.authority().map_or("", |it| it.as_str());
-        let request = Request::get("/healthz").header(header::HOST, host);
-        let request = request.body(Body::empty()).map_err(io::Error::other)?;
-        tokio::select! {
-            answer = sender.send_request(request) => answer.map(drop).map_err(io::Error::other),
-            ended = connection => Err(io::Error::other(format!("it hung up: {ended:?}"))),
-        }
+    fn silent(&self, server: &Uri) -> impl Future<Output = ()> + Send + use<> {
+        let key = format!("{:?} {:?}", server.scheme_str(), server.authority());
+        let (server, ca) = (server.clone(), self.ca.clone());
+        self.pulses
+            .clone()
+            .silent(key, move || is_there(server.clone(), ca.clone()))
     }
 
     /// Opens a stream to the server that the URI names.
-    pub async fn open(&self, request: Request<Body>) -> Result<Response<Incoming>, Failure> {
+    pub async fn open(&self, request: Request<Body>) -> Result<Response<Body>, Failure> {
         let reached = connect(request.uri().clone(), self.ca.clone(), b"h2").await;
         let socket = reached.map_err(|error| Failure::NotReached(error.to_string()))?;
         let shaken = http2::Builder::new(TokioExecutor::new())
@@ -145,8 +122,26 @@ impl Links {
             }
         });
         let answer = sender.send_request(request).await;
-        answer.map_err(|error| Failure::CutOff(told(&error)))
+        let answer = answer.map_err(|error| Failure::CutOff(told(&error)))?;
+        Ok(answer.map(Body::new))
     }
+}
+
+/// Asks for what every server answers to everybody, whatever it answers.
+async fn is_there(server: Uri, ca: Option<PathBuf>) -> bool {
+    let host = server.authority().map_or("", |it| it.as_str()).to_owned();
+    let asked = async {
+        let socket = connect(server, ca, b"http/1.1").await?;
+        let shaken = http1::handshake(socket).await.map_err(io::Error::other)?;
+        let (mut sender, connection) = shaken;
+        let request = Request::get("/healthz").header(header::HOST, host);
+        let request = request.body(Body::empty()).map_err(io::Error::other)?;
+        tokio::select! {
+            answer = sender.send_request(request) => answer.map(drop).map_err(io::Error::other),
+            ended = connection => Err(io::Error::other(format!("it hung up: {ended:?}"))),
+        }
+    };
+    asked.await.is_ok()
 }
 
 /// An error with what caused it.
@@ -296,8 +291,9 @@ mod tests {
 
     use super::*;
 
-    /// A server that takes every connection, and answers to `/healthz` only if it is well.
-    async fn server(is_well: bool) -> String {
+    /// A server that takes every connection. It answers to `/healthz` only if it is well, and says `begun` of everything else
+    /// where it begins to answer.
+    async fn server(is_well: bool, begun: Option<&'static str>) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
         tokio::spawn(async move {
@@ -305,10 +301,12 @@ mod tests {
                 tokio::spawn(async move {
                     let mut read = [0; 1024];
                     while let Ok(count @ 1..) = socket.read(&mut read).await {
-                        if is_well && read[..count].starts_with(b"GET /healthz") {
-                            let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
-                            let _ = socket.write_all(answer).await;
-                        }
+                        let answer = match read[..count].starts_with(b"GET /healthz") {
+                            true if is_well => "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n",
+                            true => "",
+                            false => begun.unwrap_or(""),
+                        };
+                        let _ = socket.write_all(answer.as_bytes()).await;
                     }
                 });
             }
@@ -316,25 +314,38 @@ mod tests {
         format!("http://{address}/api/v1/runs")
     }
 
-    fn ask(url: &str) -> impl Future<Output = Result<(), Failure>> + use<> {
+    /// Asks, and reads the answer to its end.
+    fn ask(url: &str) -> impl Future<Output = Result<Vec<u8>, Failure>> + use<> {
         let links = Links {
-            doubt_every: Duration::from_millis(20),
+            pulses: Pulses::new(Duration::from_millis(20)),
             ..Links::new(None)
         };
         let request = Request::get(url).body(Body::empty()).expect("a request");
-        async move { links.ask(request).await.map(drop) }
+        async move {
+            let answer = links.ask(request).await?;
+            let read = axum::body::to_bytes(answer.into_body(), 1024).await;
+            let read = read.map_err(|error| Failure::CutOff(told(&error)))?;
+            Ok(read.to_vec())
+        }
     }
+
+    const BEGUN: Option<&str> = Some("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\none");
 
     #[tokio::test]
     async fn who_takes_the_request_and_goes_silent_is_given_up() {
-        let failure = ask(&server(false).await).await.expect_err("no answer");
-        assert!(matches!(failure, Failure::CutOff(_)), "{failure}");
+        for begun in [None, BEGUN] {
+            let failure = ask(&server(false, begun).await).await;
+            let failure = failure.expect_err("no whole answer");
+            assert!(matches!(failure, Failure::CutOff(_)), "{failure}");
+        }
     }
 
     #[tokio::test]
     async fn who_is_there_may_take_its_time() {
-        let answer = ask(&server(true).await);
-        let waited = tokio::time::timeout(Duration::from_millis(500), answer).await;
-        assert!(waited.is_err(), "{:?}", waited.ok());
+        for begun in [None, BEGUN] {
+            let answer = ask(&server(true, begun).await);
+            let waited = tokio::time::timeout(Duration::from_millis(500), answer).await;
+            assert!(waited.is_err(), "{:?}", waited.ok());
+        }
     }
 }

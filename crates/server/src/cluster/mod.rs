@@ -40,6 +40,8 @@ mod missing;
 mod numbered;
 mod part;
 mod proof;
+mod pulse;
+mod rest;
 mod route;
 mod streams;
 mod view;

@@ -17,7 +17,8 @@ use super::{Cluster, Server};
 use crate::listen::Peer;
 use crate::logs::Source;
 
-const OWN_PART: HeaderName = HeaderName::from_static("drumtower-own-part");
+/// On a request that means what the other itself has.
+pub(super) const OWN_PART: HeaderName = HeaderName::from_static("drumtower-own-part");
 /// Parts that are held in memory at a time, for all callers.
 pub(super) const AT_ONCE: usize = 8;
 /// More than an attempt may write, with the heads of its records.
@@ -36,8 +37,9 @@ impl InTheNameOf {
     pub fn new(headers: &HeaderMap, peer: Peer, local: bool) -> Self {
         let mut shown = HeaderMap::new();
         for name in [header::AUTHORIZATION, header::COOKIE] {
-            if let Some(value) = headers.get(&name) {
-                shown.insert(name, value.clone());
+            // A browser may send its cookies in several lines.
+            for value in headers.get_all(&name) {
+                shown.append(name.clone(), value.clone());
             }
         }
         mark(&mut shown);
@@ -100,6 +102,6 @@ async fn ask(inner: &super::Inner, request: Request) -> Result<Bytes, String> {
     if !status.is_success() {
         return Err(format!("it answered with {status}"));
     }
-    let body = axum::body::to_bytes(Body::new(answer.into_body()), PART_BYTES).await;
+    let body = axum::body::to_bytes(answer.into_body(), PART_BYTES).await;
     body.map_err(|error| format!("its answer was cut off: {error}"))
 }

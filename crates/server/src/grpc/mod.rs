@@ -20,6 +20,8 @@ pub mod outgoing;
 mod session;
 mod task;
 
+use axum::extract::State;
+use axum::middleware::Next;
 use drumtower_core::model::Limits;
 use drumtower_proto::worker::v1::worker_service_server::{WorkerService, WorkerServiceServer};
 use drumtower_proto::worker::v1::{
@@ -61,7 +63,7 @@ impl WorkerService for Workers {
         request: Request<Streaming<WorkerFrame>>,
     ) -> Result<Response<Outgoing>, Status> {
         let (metadata, peer) = (request.metadata(), peer_of(&request));
-        let principal = self.admit(Operation::WorkerSession, metadata, peer).await?;
+        let principal = admit(&self.edge, Operation::WorkerSession, metadata, peer).await?;
         let (own, messages) = mpsc::channel(OWN_QUEUE);
         let (outgoing, ended) = Outgoing::new(messages);
         // Answered at once: a worker may wait for the answer before it says hello.
@@ -76,43 +78,54 @@ impl WorkerService for Workers {
         request: Request<FetchCheckpointRequest>,
     ) -> Result<Response<FetchedCheckpoint>, Status> {
         let (metadata, peer) = (request.metadata(), peer_of(&request));
-        let principal = self
-            .admit(Operation::FetchCheckpoint, metadata, peer)
-            .await?;
+        let principal = admit(&self.edge, Operation::FetchCheckpoint, metadata, peer).await?;
         checkpoints::fetch(&self.edge, &principal, request.into_inner())
             .await
             .map(Response::new)
     }
 }
 
-impl Workers {
-    /// Who calls, if it may.
-    async fn admit(
-        &self,
-        operation: Operation,
-        metadata: &MetadataMap,
-        peer: Option<Peer>,
-    ) -> Result<Principal, Status> {
-        if self.edge.workers_need_certificates && peer.is_none_or(|peer| !peer.certified) {
-            return Err(Status::failed_precondition(NO_CERTIFICATE));
-        }
-        let authorization = metadata
-            .get("authorization")
-            .and_then(|value| value.to_str().ok());
-        let mut admitted = self.edge.authority.admit(operation, authorization);
-        if matches!(admitted, Err(Denied::UnknownToken)) && self.edge.look_for_new_tokens().await {
-            admitted = self.edge.authority.admit(operation, authorization);
-        }
-        let admitted = match admitted {
-            Ok(admitted) => admitted,
-            Err(why) => {
-                let slowed = self.edge.slow_down(&why, peer).await;
-                slowed.map_err(|_| Status::resource_exhausted(TOO_MANY))?;
-                return Err(denied(why));
-            }
-        };
-        admitted.ok_or_else(|| denied(Denied::NoToken))
+/// The gate before the streams of workers: a stream that is passed on to another server costs this one a connection, which
+/// nobody gets who may not have a stream.
+pub async fn guard(
+    State(edge): State<Edge>,
+    request: axum::extract::Request,
+    next: Next,
+) -> axum::response::Response {
+    let metadata = MetadataMap::from_headers(request.headers().clone());
+    let peer = request.extensions().get::<Peer>().copied();
+    match admit(&edge, Operation::WorkerSession, &metadata, peer).await {
+        Ok(_) => next.run(request).await,
+        Err(status) => status.into_http(),
     }
+}
+
+/// Who calls, if it may.
+async fn admit(
+    edge: &Edge,
+    operation: Operation,
+    metadata: &MetadataMap,
+    peer: Option<Peer>,
+) -> Result<Principal, Status> {
+    if edge.workers_need_certificates && peer.is_none_or(|peer| !peer.certified) {
+        return Err(Status::failed_precondition(NO_CERTIFICATE));
+    }
+    let authorization = metadata
+        .get("authorization")
+        .and_then(|value| value.to_str().ok());
+    let mut admitted = edge.authority.admit(operation, authorization);
+    if matches!(admitted, Err(Denied::UnknownToken)) && edge.look_for_new_tokens().await {
+        admitted = edge.authority.admit(operation, authorization);
+    }
+    let admitted = match admitted {
+        Ok(admitted) => admitted,
+        Err(why) => {
+            let slowed = edge.slow_down(&why, peer).await;
+            slowed.map_err(|_| Status::resource_exhausted(TOO_MANY))?;
+            return Err(denied(why));
+        }
+    };
+    admitted.ok_or_else(|| denied(Denied::NoToken))
 }
 
 fn peer_of<T>(request: &Request<T>) -> Option<Peer> {

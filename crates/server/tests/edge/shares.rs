@@ -10,18 +10,19 @@ use serde_json::{Value, json};
 
 use crate::client::Client;
 use crate::cluster::join;
+use crate::runs::{put_exec, trigger};
 use crate::server::{PATIENCE, Server, eventually, rand_name};
 use crate::worker::{Worker, hello};
 
-struct Pair {
-    one: Server,
-    two: Server,
+pub struct Pair {
+    pub one: Server,
+    pub two: Server,
     /// The segments of the second; the rest is the first one's.
     of_two: Vec<(u64, u64)>,
 }
 
 impl Pair {
-    async fn start() -> Self {
+    pub async fn start() -> Self {
         let memory = Memory::new();
         let one = join(&memory, "one").await;
         let two = join(&memory, "two").await;
@@ -30,7 +31,7 @@ impl Pair {
     }
 
     /// A name for a job that the second server owns, or the first.
-    fn name_of(&self, second: bool) -> String {
+    pub fn name_of(&self, second: bool) -> String {
         loop {
             let name = rand_name();
             let segment = u64::from(SegmentId::of("default", &name).0);
@@ -45,7 +46,7 @@ impl Pair {
         [&self.one, &self.two]
     }
 
-    async fn stop(self) {
+    pub async fn stop(self) {
         self.two.stop().await;
         self.one.stop().await;
     }
@@ -237,7 +238,7 @@ async fn a_batch_is_taken_apart_and_answered_in_its_order() {
 }
 
 #[tokio::test]
-async fn many_jobs_and_letters_are_changed_wherever_they_are() {
+async fn many_jobs_are_changed_wherever_they_are() {
     let pair = Pair::start().await;
     let names: Vec<String> = (0..6).map(|number| pair.name_of(number % 2 == 0)).collect();
     for name in &names {
@@ -269,6 +270,83 @@ async fn many_jobs_and_letters_are_changed_wherever_they_are() {
     };
     assert_eq!(item("no-such-job")["problem"]["code"], "no_such_job");
     assert_eq!(item(&names[0])["result"], "changed");
+    pair.stop().await;
+}
+
+/// A run that failed for good, of a job of the second server or of the first, and the name of the job.
+async fn dead(pair: &Pair, second: bool, worker: &mut Worker) -> (String, String) {
+    let (admin, name) = (pair.one.admin(), pair.name_of(second));
+    put_exec(&admin, &name).await;
+    let run = trigger(&admin, &name, json!({})).await;
+    let attempt = worker.assignment().await.attempt.unwrap();
+    worker.finish(attempt, wire::Outcome::Failed).await;
+    let ended = admin.get(&format!("/api/v1/runs/{run}/wait")).await;
+    assert_eq!(ended.expect(200)["state"], "FAILED");
+    (run, name)
+}
+
+/// The runs that an answer or a page tells of.
+fn runs_of(told: &Value) -> Vec<&str> {
+    let items = told["items"].as_array().unwrap().iter();
+    items.map(|item| item["run"].as_str().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn many_letters_are_changed_wherever_they_are() {
+    const LETTERS: &str = "/api/v1/namespaces/default/deadletters";
+    let pair = Pair::start().await;
+    let token = pair.one.token("worker", None).await;
+    let mut of_one = Worker::join_at(&pair.one.url, &token, hello("one")).await;
+    let mut of_two = Worker::join_at(&pair.two.url, &token, hello("two")).await;
+    let mut letters = Vec::new();
+    for _ in 0..8 {
+        letters.push(dead(&pair, true, &mut of_two).await);
+        letters.push(dead(&pair, false, &mut of_one).await);
+    }
+    // The order in which an answer tells of those that it was asked for.
+    letters.sort();
+    let deeds = [
+        (&pair.one, &pair.two, "requeue"),
+        (&pair.two, &pair.one, "discard"),
+        (&pair.two, &pair.one, "requeue"),
+        (&pair.one, &pair.two, "discard"),
+    ];
+    for (done, (asked, other, verb)) in deeds.into_iter().enumerate() {
+        let (meant, left) = letters[done * 4..].split_at(4);
+        let runs: Vec<&str> = meant.iter().map(|(run, _)| run.as_str()).collect();
+        let (path, selection) = (format!("{LETTERS}:{verb}"), json!({"runs": runs}));
+        let told = asked.admin().post(&path, &selection).await.expect(200);
+        assert_eq!(
+            (&told["matched"], &told["changed"]),
+            (&json!(4), &json!(4)),
+            "{told}"
+        );
+        assert_eq!(runs_of(&told), runs);
+        let items = told["items"].as_array().unwrap();
+        for (item, (run, name)) in items.iter().zip(meant) {
+            assert_eq!(item["done"], true, "{item}");
+            let Some(new) = item["new_run"].as_str() else {
+                assert_eq!(verb, "discard", "{item}");
+                continue;
+            };
+            assert_eq!(verb, "requeue", "{item}");
+            let made = other.admin().get(&format!("/api/v1/runs/{new}")).await;
+            let made = made.expect(200);
+            assert_eq!(
+                (&made["rerun_of"], &made["job"]),
+                (&json!(run), &json!(name))
+            );
+        }
+        // They are gone, and the rest is as it was.
+        let page = other.admin().get(LETTERS).await.expect(200);
+        let left = left.iter().rev().map(|(run, _)| run.as_str());
+        assert_eq!(runs_of(&page), left.collect::<Vec<_>>());
+        let told = other.admin().post(&path, &selection).await.expect(200);
+        assert_eq!((&told["changed"], runs_of(&told)), (&json!(0), runs));
+        for item in told["items"].as_array().unwrap() {
+            assert_eq!(item["problem"]["code"], "no_such_letter", "{item}");
+        }
+    }
     pair.stop().await;
 }
 
@@ -327,9 +405,10 @@ async fn workers_keep_a_stream_to_each_owner_through_any_server() {
         let overview = server.admin().get("/api/v1/overview").await.expect(200);
         assert_eq!(overview["runs"]["live"], 2, "{overview}");
         assert_eq!(overview["workers"][0]["attempts"], 2);
-        let drained = server
-            .admin()
-            .post("/api/v1/workers/w/drain", &json!({}))
+        // Only servers ask for parts: from a caller the mark means nothing.
+        let (admin, mark) = (server.admin(), [("drumtower-own-part", "1")]);
+        let drained = admin
+            .call("POST", "/api/v1/workers/w/drain", &mark, None)
             .await;
         assert_eq!(drained.expect(200)["attempts"], 2);
         let reset = server

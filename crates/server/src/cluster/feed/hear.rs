@@ -102,7 +102,7 @@ async fn dial(inner: &Inner, address: &str) -> Option<Pieces> {
     let answer = answered.ok()?;
     let answer = answer.inspect_err(|why| tracing::debug!(%address, %why, "no facts are told"));
     let answer = answer.ok().filter(|answer| answer.status().is_success())?;
-    Some(Body::new(answer.into_body()).into_data_stream())
+    Some(answer.into_body().into_data_stream())
 }
 
 /// Hands over what is heard; when it is dropped, more may have been told than was heard.
