@@ -150,7 +150,7 @@ mod tests {
         // One of two is not enough.
         let turn = Arc::new(AtomicUsize::new(0));
         let ask = move || {
-            let answers = turn.fetch_add(1, Ordering::Relaxed) % 2 == 0;
+            let answers = turn.fetch_add(1, Ordering::Relaxed).is_multiple_of(2);
             async move { answers }
         };
         let waited = tokio::time::timeout(TICK * 50, pulses.silent("b".to_owned(), ask)).await;
