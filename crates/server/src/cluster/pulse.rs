@@ -93,10 +93,11 @@ impl Pulses {
                 }
             }
             let asked = tokio::time::timeout(WITHIN, ask()).await;
-            match asked.unwrap_or(false) {
-                true => beat.send_replace(0),
-                false => beat.send_replace(beat.borrow().saturating_add(1)),
-            };
+            let silent = *beat.borrow();
+            beat.send_replace(match asked.unwrap_or(false) {
+                true => 0,
+                false => silent.saturating_add(1),
+            });
         }
     }
 
