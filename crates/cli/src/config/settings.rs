@@ -46,6 +46,19 @@ pub enum Origin {
     Default,
 }
 
+impl Origin {
+    /// Whether what was said here wins over what was said there.
+    pub fn wins_over(self, other: Self) -> bool {
+        let rank = |origin| match origin {
+            Self::Flag(_) => 3,
+            Self::Variable(_) => 2,
+            Self::File(_) => 1,
+            Self::Default => 0,
+        };
+        rank(self) > rank(other)
+    }
+}
+
 #[derive(Debug)]
 pub struct Settings {
     values: BTreeMap<&'static str, (Value, Origin)>,

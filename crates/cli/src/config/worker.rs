@@ -165,9 +165,13 @@ pub fn trust(settings: &Settings, trust: Trust) -> Result<Trust> {
     Ok(Trust { identity, ..trust })
 }
 
-/// The token itself wins over a file that holds one.
+/// The token itself wins over a file that holds one, unless the file was named where it counts for more: `--token-file` is
+/// not meant to give way to a variable that was set for something else.
 fn token(settings: &Settings) -> Result<Option<String>> {
-    if let Some(token) = settings.text("worker.token") {
+    let file = settings.origin("worker.token_file");
+    if let Some(token) = settings.text("worker.token")
+        && !file.wins_over(settings.origin("worker.token"))
+    {
         return Ok(Some(token));
     }
     let Some(path) = settings.path("worker.token_file") else {
@@ -197,5 +201,33 @@ pub fn offer(settings: &Settings, standard: Options) -> Options {
             .duration("worker.drain")
             .unwrap_or(standard.drain_timeout),
         ..standard
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_named_by_a_flag_wins_over_a_variable_that_holds_a_token() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("agents.token");
+        std::fs::write(&path, "drt_file\n").expect("it is written");
+        let found = |given: Given, variables: &[(&str, &str)]| {
+            let variable = |name: &str| {
+                let found = variables.iter().find(|(key, _)| *key == name);
+                found.map(|(_, value)| (*value).to_owned())
+            };
+            let settings = Settings::of(given, variable).expect("sound");
+            token(&settings).expect("it is read").expect("there is one")
+        };
+        let flag = || Given::default().path("worker.token_file", Some(&path));
+        let variable = ("DRUMTOWER_TOKEN", "drt_variable");
+        assert_eq!(found(flag(), &[variable]), "drt_file");
+        let both = flag().text("worker.token", Some("drt_flag"));
+        assert_eq!(found(both, &[]), "drt_flag");
+        let text = path.to_string_lossy();
+        let file = ("DRUMTOWER_TOKEN_FILE", &*text);
+        assert_eq!(found(Given::default(), &[variable, file]), "drt_variable");
     }
 }
