@@ -18,7 +18,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::api::{self, Edge};
+use crate::api::{self, Edge, Means};
 use crate::auth::first_start::{self, Bootstrap};
 use crate::auth::{Authority, Call, DOORS, Guesses, Operation, Secret};
 use crate::backup::{self, Backups};
@@ -401,7 +401,7 @@ async fn open_doors(
     let sessions = sessions.await?;
     let sessions = sessions.map_err(|error| Error::Data(options.data.clone(), error))?;
     let (stopping, stops) = watch::channel(false);
-    let edge = Edge {
+    let edge = Edge::new(Means {
         handle: handle.clone(),
         cluster,
         reader,
@@ -423,7 +423,7 @@ async fn open_doors(
         stopping: stops,
         guesses: Guesses::default(),
         workers_need_certificates: tls.is_some_and(Acceptor::requires_certificates),
-    };
+    });
     Ok((
         edge,
         Started {

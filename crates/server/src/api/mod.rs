@@ -63,6 +63,7 @@ mod workers;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -86,9 +87,25 @@ use crate::notify::Notices;
 
 pub use problem::{Kind, Problem};
 
-/// What every handler works with.
+/// What every handler works with. Each request has several copies of it, which share one.
 #[derive(Clone)]
-pub struct Edge {
+pub struct Edge(Arc<Means>);
+
+impl Edge {
+    pub fn new(means: Means) -> Self {
+        Self(Arc::new(means))
+    }
+}
+
+impl Deref for Edge {
+    type Target = Means;
+
+    fn deref(&self) -> &Means {
+        &self.0
+    }
+}
+
+pub struct Means {
     pub handle: Handle,
     /// The other servers of a shared store.
     pub cluster: Cluster,
