@@ -148,3 +148,31 @@ impl From<Error> for Failed {
         Self::For(error)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn the_loop_reads_while_others_hold_all_that_is_theirs() {
+        let runtime = Arc::new(Runtime::start().expect("it starts"));
+        let target = "postgres://nobody@127.0.0.1:1/none".parse();
+        let target: Target = target.expect("an address");
+        let patience = Duration::from_secs(1);
+        let pool = Pool::new(runtime, target, patience, 2);
+        let held = [pool.take(), pool.take()];
+        let of_the_loop = pool.of_the_loop();
+        let (tell, told) = mpsc::channel();
+        thread::spawn(move || {
+            let more: Vec<_> = (0..OF_THE_LOOP).map(|_| of_the_loop.take()).collect();
+            let _ = tell.send(more.len());
+        });
+        // Only a hang takes so long.
+        let taken = told.recv_timeout(Duration::from_secs(60));
+        assert_eq!(taken, Ok(OF_THE_LOOP));
+        drop(held);
+    }
+}
